@@ -1,0 +1,1 @@
+"""What Flashpoint knows without a database, a broker, a browser or torch."""

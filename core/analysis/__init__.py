@@ -1,0 +1,1 @@
+"""Statistics: numpy in, frozen dataclasses out; knows no database and no screen."""

@@ -1,0 +1,116 @@
+"""From records to the frames that charts and tables draw. Pure: no Streamlit, no SQL; pages and the command line share it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+import pandas as pd
+
+from core import numerals
+from core.model import ComparisonView, EffectView, MeasurementView
+from core.sentences import row_label
+
+_FOREST = ["label", "short", "ratio", "low", "high", "verdict", "p", "said", "raw", "reason"]
+
+
+def verdict_words(c: ComparisonView | EffectView) -> str:
+    """The verdict with its sign and amount, or the outcome that is no number."""
+    if c.ratio is None or c.verdict is None:
+        return numerals.outcome_said(c.outcome if c.outcome != "ok" else "not run")
+    return numerals.said(c.ratio, c.verdict)
+
+
+def forest_rows(comparisons: Iterable[ComparisonView]) -> pd.DataFrame:
+    """The frame of ``app.charts.forest``: one row a case and variant."""
+    rows = [
+        {
+            "label": row_label(c),
+            "short": row_label(c).removeprefix(c.suite + "/"),
+            "ratio": c.ratio,
+            "low": c.ci_low,
+            "high": c.ci_high,
+            "verdict": None if c.verdict is None else str(c.verdict),
+            "p": c.p_value,
+            "said": verdict_words(c),
+            "raw": numerals.old_new(c.baseline_value, c.contender_value, c.unit) if c.verdict else "",
+            "reason": c.reason,
+        }
+        for c in comparisons
+    ]
+    frame = pd.DataFrame(rows, columns=_FOREST)
+    return frame.astype({"ratio": float, "low": float, "high": float, "p": float})
+
+
+def compare_table(comparisons: Sequence[ComparisonView]) -> pd.DataFrame:
+    """The table of Compare, in the order given; numbers stay numbers so that a reader can sort."""
+    return pd.DataFrame(
+        {
+            "case": [row_label(c) for c in comparisons],
+            "verdict": [verdict_words(c) for c in comparisons],
+            "baseline": [numerals.quantity(c.baseline_value, c.unit) for c in comparisons],
+            "contender": [numerals.quantity(c.contender_value, c.unit) for c in comparisons],
+            "ratio": pd.Series([c.ratio for c in comparisons], dtype=float),
+            "interval": [numerals.interval(c.ci_low, c.ci_high) for c in comparisons],
+            "p": pd.Series([c.p_value for c in comparisons], dtype=float),
+            "rounds": pd.Series([c.processes or None for c in comparisons], dtype="Int64"),
+            "reason": [c.reason for c in comparisons],
+        }
+    )
+
+
+def effect_rows(effects: Iterable[EffectView]) -> pd.DataFrame:
+    """The frame of ``app.charts.effect``; give it the effects of one case."""
+    rows = [
+        {
+            "build": e.build,
+            "variant": e.variant,
+            "ratio": e.ratio,
+            "low": e.ci_low,
+            "high": e.ci_high,
+            "outcome": e.outcome if e.outcome != "ok" else "",
+            "text": numerals.old_new(e.reference_value, e.variant_value, e.unit),
+            "reason": e.reason,
+        }
+        for e in effects
+    ]
+    frame = pd.DataFrame(rows, columns=["build", "variant", "ratio", "low", "high", "outcome", "text", "reason"])
+    return frame.astype({"ratio": float, "low": float, "high": float})
+
+
+def effect_table(effects: Sequence[EffectView]) -> pd.DataFrame:
+    """All variant effects as a table."""
+    return pd.DataFrame(
+        {
+            "case": [f"{e.case} · {e.variant}" for e in effects],
+            "build": [e.build for e in effects],
+            "verdict": [verdict_words(e) for e in effects],
+            "reference": [numerals.quantity(e.reference_value, e.unit) for e in effects],
+            "variant": [numerals.quantity(e.variant_value, e.unit) for e in effects],
+            "ratio": pd.Series([e.ratio for e in effects], dtype=float),
+            "interval": [numerals.interval(e.ci_low, e.ci_high) for e in effects],
+            "reason": [e.reason for e in effects],
+        }
+    )
+
+
+def round_rows(measurements: Sequence[MeasurementView]) -> tuple[pd.DataFrame, str]:
+    """The frame of ``app.charts.distribution`` and its unit: one value a round, the median of the round's turns."""
+    values = {m.build: [median(turns) for turns in m.sample.rounds if turns] if m.sample else [] for m in measurements}
+    units = {m.build: m.unit for m in measurements}
+    every = [v for vs in values.values() for v in vs]
+    if not every:
+        return pd.DataFrame(columns=["build", "value", "said"]), ""
+    factor, unit = numerals.scale(min(every), next(iter(units.values())))
+    parts = [
+        pd.DataFrame(
+            {
+                "build": build + (" (baseline)" if i == 0 else ""),
+                "value": [v / factor for v in vs],
+                "said": f"{numerals.count(len(vs), 'round')}, median {numerals.quantity(median(vs), units[build])}",
+            }
+        )
+        for i, (build, vs) in enumerate(values.items())
+        if vs
+    ]
+    return pd.concat(parts, ignore_index=True), unit

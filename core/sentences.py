@@ -1,0 +1,328 @@
+"""What the pages say first: a sentence and a second line, from records. Pure; no database, no screen, no markup.
+
+A sentence is a tuple of ``Span``: plain text with a tone. Text that came from a person stays text; whoever renders it escapes it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from core import numerals
+from core.model import ComparisonView, NodeView, Report, RunState, RunView, Verdict
+
+_WORSE = (Verdict.SLOWER, Verdict.WORSE)
+_BETTER = (Verdict.FASTER, Verdict.BETTER)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A piece of a sentence; ``tone`` is "", "slower", "faster" or "strong"."""
+
+    text: str
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The opening of a page: what it is about, the sentence, the second line."""
+
+    eyebrow: str
+    sentence: tuple[Span, ...]
+    more: tuple[Span, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The sentence without tones, as the title of an exported figure."""
+        return "".join(s.text for s in self.sentence)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Verdicts counted; cases without a number are in it."""
+
+    slower: int = 0
+    faster: int = 0
+    unsure: int = 0
+    same: int = 0
+    missing: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.slower + self.faster + self.unsure + self.same + self.missing
+
+    @property
+    def measured(self) -> int:
+        return self.total - self.missing
+
+    @property
+    def words(self) -> str:
+        """For screen readers and the text beside a chart: ``3 slower, 2 faster, 1 without a number``."""
+        pairs = (
+            (self.slower, "slower"),
+            (self.faster, "faster"),
+            (self.unsure, "unsure"),
+            (self.same, "same"),
+            (self.missing, "without a number"),
+        )
+        return ", ".join(f"{n} {w}" for n, w in pairs if n) or "nothing measured"
+
+
+def of_metric(comparisons: Iterable[ComparisonView], metric: str = "time") -> tuple[ComparisonView, ...]:
+    """The comparisons of one metric, in the order given."""
+    return tuple(c for c in comparisons if c.metric == metric)
+
+
+def tally(comparisons: Iterable[ComparisonView]) -> Tally:
+    """Count verdicts; what has no verdict is counted as missing."""
+    n: Counter[str] = Counter()
+    for c in comparisons:
+        if c.verdict is None:
+            n["missing"] += 1
+        else:
+            n["slower" if c.verdict in _WORSE else "faster" if c.verdict in _BETTER else str(c.verdict)] += 1
+    return Tally(n["slower"], n["faster"], n["unsure"], n["same"], n["missing"])
+
+
+def things(comparisons: Sequence[ComparisonView]) -> str:
+    """What the rows are: cases, or comparisons where a case was measured in more than one variant."""
+    noun = "case" if len({c.case for c in comparisons}) == len(comparisons) else "comparison"
+    return noun if len(comparisons) == 1 else noun + "s"
+
+
+def verdict_line(comparisons: Sequence[ComparisonView]) -> tuple[Span, ...]:
+    """*Slower in 3, faster in 2 of 12 cases.*"""
+    n, noun = tally(comparisons), things(comparisons)
+    if not n.total:
+        return (Span("Nothing is measured yet."),)
+    if not n.measured:
+        return (Span(f"None of {n.total} {noun} has a number." if n.total > 1 else f"The one {noun} has no number."),)
+    of = f" of {n.total} {noun}."
+    if n.slower and n.faster:
+        return (
+            Span(f"Slower in {n.slower}", "slower"),
+            Span(", "),
+            Span(f"faster in {n.faster}", "faster"),
+            Span(of),
+        )
+    if n.slower:
+        return (Span(f"Slower in {n.slower}", "slower"), Span(of))
+    if n.faster:
+        return (Span(f"Faster in {n.faster}", "faster"), Span(of))
+    if n.same == n.total:
+        return (Span(f"The same in all {n.total} {noun}." if n.total > 1 else f"The same in the one {noun}."),)
+    if n.same:
+        return (Span(f"Nothing changed that we can see; the same in {n.same}{of}"),)
+    return (Span(f"Unsure in {n.unsure}{of}"),)
+
+
+def missing_line(comparisons: Iterable[ComparisonView]) -> str:
+    """*Two have no number: 1 failed, 1 unsupported.* Empty when every row has one."""
+    n = Counter(c.outcome if c.outcome != "ok" else "not run" for c in comparisons if c.verdict is None)
+    total = sum(n.values())
+    if not total:
+        return ""
+    listed = ", ".join(f"{k} {word}" for word, k in n.most_common())
+    return f"{total} {'has' if total == 1 else 'have'} no number: {listed}."
+
+
+def _overall(report: Report) -> tuple[Span, ...]:
+    g = report.geomean
+    if g.ratio is None:
+        return ()
+    word, ends = "", ""
+    if g.ci_low is not None and g.ci_high is not None:
+        # In words only: the mean has no verdict of its own, single comparisons have.
+        inside = 1 / (1 + report.margin) <= g.ci_low and g.ci_high <= 1 + report.margin
+        word = "same" if inside else "slower" if g.ci_low > 1 else "faster" if g.ci_high < 1 else "unsure"
+        ends = f" ({numerals.interval(g.ci_low, g.ci_high)})"
+    spans = [
+        Span(f"Geometric mean over the {g.measured} of {g.cases} that both builds have: "),
+        Span(numerals.times(g.ratio), "strong"),
+        Span(ends),
+    ]
+    if word:
+        tone = word if word in ("slower", "faster") else "strong"
+        spans += [Span(", so on the whole "), Span(numerals.said(g.ratio, word), tone)]
+    return (*spans, Span(". "))
+
+
+def _busy(report: Report) -> str:
+    """Wall time moved and CPU time did not: the machine, not PyTorch."""
+    cpu = {(c.case, c.variant): c.verdict for c in report.comparisons if c.metric == "cpu_time"}
+    n = sum(
+        1
+        for c in of_metric(report.comparisons)
+        if c.verdict == Verdict.SLOWER and cpu.get((c.case, c.variant)) == Verdict.SAME
+    )
+    return "" if not n else f" In {n} of the slower ones CPU time did not move: there the machine was busy."
+
+
+def method(report: Report) -> str:
+    """How it was measured: *Same run, 13 interleaved rounds, 2026-11-30 03:40 to 04:12 UTC*."""
+    how = (
+        f"Same run, {numerals.count(report.rounds, 'interleaved round')}"
+        if report.paired
+        else "Different runs, so the weaker kind of comparison"
+    )
+    when = numerals.span(report.measured_from, report.measured_to)
+    return f"{how}, {when}" if when else how
+
+
+def worst(comparisons: Iterable[ComparisonView]) -> ComparisonView | None:
+    """The comparison that got worse most, else the one that got better most; None when nothing changed."""
+
+    def size(c: ComparisonView) -> float:
+        ratio = c.ratio or 1.0
+        return max(ratio, 1 / ratio)
+
+    rows = [c for c in comparisons if c.ratio]
+    for group in (_WORSE, _BETTER):
+        changed = [c for c in rows if c.verdict in group]
+        if changed:
+            return max(changed, key=size)
+    return None
+
+
+def compare(report: Report) -> Answer:
+    """The opening of Compare."""
+    rows = of_metric(report.comparisons)
+    missing = missing_line(rows)
+    return Answer(
+        eyebrow=f"{report.contender} against {report.baseline} on {report.node}. {method(report)}",
+        sentence=verdict_line(rows),
+        more=(*_overall(report), Span(f"{missing}{_busy(report)}".strip())),
+    )
+
+
+def of_worst(comparison: ComparisonView, node: str) -> tuple[Span, ...]:
+    """*Most in cpu-fusion/gelu_tanh[n=65536] on epyc-01: 412 → 463 µs, ↑ 12.4 % slower (95 % interval 1.108 to 1.140).*"""
+    if comparison.ratio is None or comparison.verdict is None:
+        return ()
+    tone = "slower" if comparison.verdict in _WORSE else "faster" if comparison.verdict in _BETTER else "strong"
+    raw = numerals.old_new(comparison.baseline_value, comparison.contender_value, comparison.unit)
+    return (
+        Span("Most in "),
+        Span(row_label(comparison), "strong"),
+        Span(f" on {node}: {raw}, "),
+        Span(numerals.said(comparison.ratio, comparison.verdict), tone),
+        Span(f" (95 % interval of the ratio {numerals.interval(comparison.ci_low, comparison.ci_high)})."),
+    )
+
+
+def row_label(comparison: ComparisonView) -> str:
+    """What a row of a chart or table is called: ``case · variant``; a case that failed before its variants were known has none."""
+    return f"{comparison.case} · {comparison.variant}" if comparison.variant else comparison.case
+
+
+def overview(report: Report | None, now: datetime) -> Answer:
+    """The opening of the overview: what the newest finished run said."""
+    if report is None:
+        return Answer("", (Span("Nothing is measured yet."),))
+    rows = of_metric(report.comparisons)
+    top = worst(rows)
+    missing = missing_line(rows)
+    more = of_worst(top, report.node) if top else ()
+    return Answer(
+        eyebrow=f"Newest result, {report.contender} against {report.baseline} on {report.node}, "
+        f"{numerals.span(report.measured_from, report.measured_to)}, {numerals.ago(report.measured_to, now)}",
+        sentence=verdict_line(rows),
+        more=(*more, Span((" " if more else "") + missing)),
+    )
+
+
+def run(view: RunView, report: Report | None, now: datetime) -> Answer:
+    """The opening of a run's page, for each state it can be in."""
+    plan = view.plan
+    against = " against ".join((view.builds[-1], view.builds[0])) if len(view.builds) == 2 else ", ".join(view.builds)
+    eyebrow = f"Run {view.id} on {view.node}, {plan.suite} ({numerals.count(len(plan.cases), 'case')}), {against}, {plan.preset}"
+    sentence, more = _run_lines(view, report, now)
+    return Answer(eyebrow, sentence, more)
+
+
+def _run_lines(view: RunView, report: Report | None, now: datetime) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+    p, reason = view.progress, _closed(view.reason)
+    match view.state:
+        case RunState.QUEUED:
+            place = "next" if view.position in (None, 1) else f"number {view.position}"
+            return (Span(f"Queued: {place} on {view.node}."),), (Span(reason or _waiting(view, now)),)
+        case RunState.PREPARING:
+            ready = f"{p.environments_ready} of {p.environments or len(view.builds)} environments are ready"
+            return (Span(f"Preparing: {ready}."),), (Span(_closed(p.detail)),)
+        case RunState.RUNNING:
+            left = f" About {numerals.about(p.seconds_left)} left." if p.seconds_left is not None else ""
+            where = f"Now {p.case}, {p.cases_done} of {p.cases} cases of this round." if p.case else _closed(p.detail)
+            return (Span(f"Running: {p.round} of {p.rounds or view.plan.rounds} rounds done."),), (
+                Span(f"{where}{left}"),
+            )
+        case RunState.FINISHED:
+            took = _took(view)
+            line = (
+                verdict_line(of_metric(report.comparisons)) if report and report.comparisons else (Span("Finished."),)
+            )
+            note = missing_line(of_metric(report.comparisons)) if report else ""
+            return line, (
+                Span(f"Finished{took} after {numerals.count(p.round or view.plan.rounds, 'round')}. {note}".strip()),
+            )
+        case RunState.FAILED:
+            return (Span(f"Failed at {_at(view.finished_at)}."),), (Span(reason or "No reason was recorded."),)
+        case RunState.CANCELLED:
+            return (Span(f"Cancelled at {_at(view.finished_at)}."),), (
+                Span(reason or "What was measured until then is kept."),
+            )
+        case RunState.LOST:
+            heard = f"the worker was last heard at {_at(view.heartbeat_at)}"
+            return (Span(f"Lost: {heard}."),), (Span(reason or "Queue it again when the node answers."),)
+
+
+def _waiting(view: RunView, now: datetime) -> str:
+    return (
+        f"Waiting since {numerals.clock(view.queued_at)} ({numerals.duration((now - view.queued_at).total_seconds())})."
+    )
+
+
+def _took(view: RunView) -> str:
+    if view.finished_at is None:
+        return ""
+    return f" in {numerals.duration((view.finished_at - (view.prepared_at or view.queued_at)).total_seconds())}"
+
+
+def _at(at: datetime | None) -> str:
+    return "a time that was not recorded" if at is None else numerals.clock(at)
+
+
+def _closed(text: str) -> str:
+    """The text with a full stop at its end."""
+    text = text.strip()
+    return text if not text or text[-1] in ".!?…" else text + "."
+
+
+def runs(views: Sequence[RunView]) -> tuple[Span, ...]:
+    """*1 running, 2 queued, 41 finished, 1 failed.* Zero counts are left out."""
+    n = Counter(v.state for v in views)
+    live = n[RunState.RUNNING] + n[RunState.PREPARING]
+    parts = [
+        f"{k} {word}"
+        for k, word in (
+            (live, "running"),
+            (n[RunState.QUEUED], "queued"),
+            (n[RunState.FINISHED], "finished"),
+            (n[RunState.FAILED], "failed"),
+            (n[RunState.CANCELLED], "cancelled"),
+            (n[RunState.LOST], "lost"),
+        )
+        if k
+    ]
+    return (Span(", ".join(parts) + "." if parts else "No run is waiting or running."),)
+
+
+def nodes(views: Sequence[NodeView]) -> str:
+    """*3 of 4 nodes answer.*"""
+    alive = sum(v.alive for v in views)
+    if not views:
+        return "No worker has reported."
+    if len(views) == 1:
+        return f"{views[0].name} answers." if alive else f"{views[0].name} is silent."
+    return f"{alive} of {len(views)} nodes answer."

@@ -1,0 +1,157 @@
+"""Charts: their structure is held, and no text from data becomes part of a specification's logic."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from app import frames, theme
+from app.charts.distribution import distribution
+from app.charts.effect import effect
+from app.charts.forest import MOST, domain, forest
+from core.exports import export_figure
+from core.sentences import of_metric
+from tests.reports import report
+
+MODES: tuple[theme.Mode, ...] = ("page", "light", "dark")
+EVIL = "</script><img src=http://h/x onerror=alert(1)> datum.x) :material/bug: $x$ **b** \"'\\"
+
+
+def _forest_rows() -> pd.DataFrame:
+    return frames.forest_rows(of_metric(report().comparisons))
+
+
+def _effect_rows() -> pd.DataFrame:
+    made = [e for e in report().effects if e.metric == "time"]
+    return frames.effect_rows(made)
+
+
+def _round_rows() -> tuple[pd.DataFrame, str]:
+    first = report().measurements[:2]
+    return frames.round_rows(first)
+
+
+def _charts(mode: theme.Mode) -> dict[str, dict[str, Any]]:
+    rounds, unit = _round_rows()
+    return {
+        "forest": forest(_forest_rows(), mode).to_dict(),
+        "effect": effect(_effect_rows(), mode).to_dict(),
+        "distribution": distribution(rounds, mode, unit=unit).to_dict(),
+    }
+
+
+def _marks(spec: dict[str, Any]) -> list[str]:
+    return [layer["mark"]["type"] for layer in spec["layer"]]
+
+
+def test_the_forest_has_its_layers_in_order() -> None:
+    spec = forest(_forest_rows()).to_dict()
+    assert _marks(spec) == ["rect", "rule", "text", "text", "rule", "point", "text", "text", "text", "text"]
+    assert spec["height"] == 36 * len(_forest_rows())
+    assert spec["width"] == "container"
+    scale = spec["layer"][0]["encoding"]["x"]["scale"]
+    low, high = scale["domain"]
+    assert scale["type"] == "log" and low < 0.12 and high > 1.37
+
+
+def test_the_forest_keeps_the_order_of_verdicts_and_what_has_no_number_at_the_bottom() -> None:
+    spec = forest(_forest_rows().sample(frac=1, random_state=1)).to_dict()
+    rows = next(d for d in spec["datasets"].values() if len(d) == len(_forest_rows()))
+    rank = {"slower": 0, "faster": 1, "unsure": 2, "same": 3, None: 4}
+    ranks = {r["label"]: rank[r["verdict"]] for r in rows}
+    order = [ranks[label] for label in spec["layer"][2]["encoding"]["y"]["sort"]]
+    assert order == sorted(order) and set(order) == {0, 1, 2, 3, 4}
+
+
+def test_the_margin_is_drawn_as_it_was_used() -> None:
+    spec = forest(_forest_rows(), margin=0.1).to_dict()
+    band = next(d for d in spec["datasets"].values() if "one" in d[0])[0]
+    assert band == {"a": pytest.approx(1 / 1.1), "b": pytest.approx(1.1), "one": 1.0}
+
+
+def test_a_long_forest_says_what_it_does_not_draw() -> None:
+    one = _forest_rows().head(1)
+    many = pd.concat([one.assign(label=f"c{i}") for i in range(MOST + 12)])
+    spec = forest(many).to_dict()
+    assert spec["height"] == 36 * MOST
+    assert {"text": "and 12 more in the table"} in [d[0] for d in spec["datasets"].values()]
+
+
+def test_a_forest_without_any_number_still_draws_its_rows() -> None:
+    gone = _forest_rows()
+    gone = gone[gone["ratio"].isna()]
+    assert len(gone) == 2
+    assert domain(gone, 0.03)[0] < 1 < domain(gone, 0.03)[1]
+    assert export_figure(
+        theme.figure(forest(gone, "light"), "t", ["f"], "http://x", below=30).to_dict(), "svg"
+    ).startswith(b"<svg")
+
+
+def test_the_effect_chart_keeps_the_place_of_a_build_that_lacks_the_variant() -> None:
+    spec = effect(_effect_rows()).to_dict()
+    x = spec["layer"][2]["encoding"]["x"]
+    assert x["scale"]["domain"] == ["1.10.2+cpu", "2.13.0+cpu"]
+    assert any("unsupported" in json.dumps(d) for d in spec["datasets"].values())
+
+
+def test_the_distribution_has_one_dot_a_round() -> None:
+    rounds, unit = _round_rows()
+    assert unit == "µs" and len(rounds) == 26
+    spec = distribution(rounds, unit=unit).to_dict()
+    assert _marks(spec) == ["rule", "circle", "point", "text", "text"]
+    assert 26 in [len(d) for d in spec["datasets"].values()]
+
+
+def test_equal_rounds_do_not_divide_by_zero() -> None:
+    same = pd.DataFrame({"build": ["a"] * 8, "value": [4.0] * 8, "said": "8 rounds"})
+    assert export_figure(distribution(same, "light").to_dict() | {"width": 400}, "svg").startswith(b"<svg")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_pages_use_variables_and_exports_use_colours(mode: theme.Mode) -> None:
+    for name, spec in _charts(mode).items():
+        text = json.dumps(spec)
+        assert ("var(--" in text) is (mode == "page"), name
+        assert ("#AD4108" in text or "#F7995C" in text or name != "forest") or mode == "page"
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_a_figure_carries_sentence_facts_and_permalink(mode: theme.Mode) -> None:
+    chart = theme.figure(
+        forest(_forest_rows(), mode),
+        "Slower in 2.",
+        ["on epyc-01"],
+        "http://127.0.0.1:8501/compare?x=1",
+        mode,
+        below=30,
+    )
+    spec = chart.to_dict()
+    assert spec["title"]["text"] == "Slower in 2." and spec["title"]["subtitle"] == ["on epyc-01"]
+    assert spec["width"] == 860 and "autosize" not in spec
+    assert any(d == [{"link": "http://127.0.0.1:8501/compare?x=1"}] for d in spec["datasets"].values())
+    drawn = export_figure(spec, "svg").decode()
+    assert "Slower in 2." in drawn and "slower" in drawn
+
+
+def test_text_from_data_stays_data() -> None:
+    """Names appear in datasets, domains and sort lists, never in an expression, and an SVG holds them escaped."""
+    rows = _forest_rows().assign(label=[f"{EVIL}{i}" for i in range(len(_forest_rows()))], reason=EVIL)
+    spec = forest(rows, "light").to_dict()
+    spec.pop("datasets")
+    for layer in spec["layer"]:
+        layer["encoding"].get("y", {}).pop("sort", None)
+    assert "onerror" not in json.dumps(spec)
+    drawn = export_figure(theme.figure(forest(rows, "light"), EVIL, [EVIL], EVIL, below=30).to_dict(), "svg").decode()
+    assert "<img" not in drawn and "&lt;img" in drawn
+    page = export_figure(theme.figure(forest(rows, "light"), EVIL, [EVIL], EVIL, below=30).to_dict(), "html").decode()
+    assert "</script><img" not in page
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.9, 1.12), (0.08, 1.4), (0.001, 1000), (0.97, 1.03)])
+def test_ratio_axes_have_few_labels_and_always_one(low: float, high: float) -> None:
+    ticks = theme.ratio_ticks(low, high)
+    assert 1 in ticks and len(ticks) <= 15
+    assert all(low <= t <= high for t in ticks)

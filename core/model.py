@@ -79,6 +79,7 @@ class CaseInfo:
     axes: dict[str, str | int | float | bool]
     variants: tuple[str, ...]
     quick: bool  # measured by the preset quick
+    reference: str = ""  # the variant that the others must agree with
 
 
 @dataclass(frozen=True)

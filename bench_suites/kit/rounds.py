@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import AbstractSet, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .authoring import Case
 from .protocol import Closed, ProtocolError, TimedOut
@@ -19,7 +19,11 @@ Launch = Callable[[str, str, List[str]], Callable[[], Optional[str]]]
 
 
 class RoundPlan(NamedTuple):
-    """What one round measures. ``cpus`` pins the children (empty: not pinned); ``cold`` is true in the first round of a run."""
+    """What one round measures.
+
+    ``cpus`` pins the children (empty: not pinned); ``cold`` is true in the first round of a run; ``done`` are the (case id, build,
+    variant) that need no more rounds.
+    """
 
     number: int
     builds: Sequence[str]
@@ -27,6 +31,7 @@ class RoundPlan(NamedTuple):
     seed: int
     cold: bool
     cpus: Sequence[int]
+    done: AbstractSet[Tuple[str, str, str]] = frozenset()
 
 
 class Crew:
@@ -131,12 +136,14 @@ def measure_round(
         cases = list(plan.cases)
         rng.shuffle(cases)
         for case in cases:
-            present = [(b, v) for b in plan.builds if b in crew.zygotes for v in case.benchmark.variants]
-            order = _order(plan, case)
-            results = measure_case(stage, [crew.fork(key) for key in present], rng, order, crew.exit_of)
-            for build, reason in crew.absent.items():
-                for variant in case.benchmark.variants:
-                    results[(build, variant)] = without_number("failed", reason)
+            wanted = [
+                (b, v) for b in plan.builds for v in case.benchmark.variants if (case.id, b, v) not in plan.done
+            ]
+            forks = [crew.fork(key) for key in wanted if key[0] in crew.zygotes]
+            results = measure_case(stage, forks, rng, _order(plan, case), crew.exit_of)
+            for key in wanted:
+                if key[0] in crew.absent:
+                    results[key] = without_number("failed", crew.absent[key[0]])
             on_case(case, results)
     finally:
         crew.dismiss()

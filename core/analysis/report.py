@@ -128,7 +128,7 @@ def build_effects(
     table = Table(newest_revisions(measurements))
     effects = []
     for case, variant, metric in table.rows():
-        reference = references.get(table.suite(case), "")
+        reference = reference_of(references, case, table.suite(case))
         if not reference or variant == reference or (case, reference) not in table.variants():
             continue
         for build in dict.fromkeys(builds):
@@ -136,6 +136,11 @@ def build_effects(
             if found.outcome != NOT_RUN or table.has(case, build):
                 effects.append(_effect(found, table, case, variant, reference, metric, build))
     return tuple(effects)
+
+
+def reference_of(references: Mapping[str, str], case: str, suite: str) -> str:
+    """The reference variant of a case: its own, else its suite's, else none."""
+    return references.get(case) or references.get(suite, "")
 
 
 def newest_revisions(measurements: Iterable[MeasurementView]) -> list[MeasurementView]:
@@ -167,7 +172,7 @@ def _comparison(
         case=case,
         suite=suite,
         variant=variant,
-        reference=variant == references.get(suite),
+        reference=variant == reference_of(references, case, suite),
         metric=metric,
         unit=METRICS[metric].unit,
         better=METRICS[metric].better,

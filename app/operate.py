@@ -1,0 +1,129 @@
+"""What this process does itself on this machine: runs in line, environments, the worker and the scheduler.
+
+Beside ``app/bootstrap.py`` the only file of ``app`` that knows the workers; they are imported when they are needed, so that
+``flashpoint suites`` does not wait for Celery.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.bootstrap import Services
+from core.errors import NotFound, UserError
+from core.model import RunState
+from core.settings import Settings
+from core.versions import parse_spec, require_supported
+
+LEASE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Made:
+    """An environment on this machine, in words for a person."""
+
+    label: str
+    name: str
+    python: str
+    size_bytes: int
+    reused: bool
+    probe: dict[str, str]
+
+
+def register_node(services: Services) -> str:
+    """Puts this machine on record under its name, so that runs can be queued for it. Returns the name."""
+    from workers.node import node_facts
+
+    services.store.register_node(node_facts(services.settings.node_name))
+    return services.settings.node_name
+
+
+def perform_inline(services: Services, run_ids: Sequence[int], say: Callable[[str], None]) -> None:
+    """Performs these runs in this process, one after the other, with no broker.
+
+    A run that a worker took meanwhile, or a device that is busy, is waited for.
+    """
+    from workers.execute import Executor
+
+    executor = Executor(services.settings, services.store, say)
+    node = services.settings.node_name
+    owner = f"{socket.gethostname()}:{os.getpid()} (in line)"
+    for run_id in run_ids:
+        told = False
+        while not services.queries.run(run_id).state.final:
+            device = services.queries.run(run_id).plan.device
+            claim = services.store.claim(node, device, owner, LEASE_S, run_id=run_id)
+            if claim is not None:
+                executor.perform(claim)
+                continue
+            if not told:
+                say(f"Run {run_id} waits: the device {device} of {node} is busy.")
+                told = True
+            time.sleep(1.0)
+
+
+def add_build(services: Services, text: str, python: str | None, say: Callable[[str], None]) -> Made:
+    """Makes the environment of a build on this machine and puts it on record. Raises UserError, BuildFailed."""
+    from workers.inventory import record
+
+    spec = require_supported(parse_spec(text))
+    register_node(services)
+    made = _environments(services.settings, say).prepare(spec, python=python)
+    record(services.store, services.settings.node_name, str(spec), made)
+    return Made(
+        made.build.label, made.name, made.python_version, made.size_bytes, made.reused, dict(made.probe)
+    )
+
+
+def remove_build(services: Services, text: str, say: Callable[[str], None]) -> str:
+    """Removes the environment of a build from this machine; its measurements stay. Returns its label. Raises NotFound."""
+    node = services.settings.node_name
+    view = services.queries.build(text, node)
+    if view is None or view.state != "ready":
+        raise NotFound(f"No environment of the build {text[:80]!r} is on {node}; `flashpoint builds list` shows those that are.")
+    live = services.queries.runs(states=(RunState.PREPARING, RunState.RUNNING))
+    if any(view.label in run.builds and run.node == node for run in live):
+        raise UserError(f"The build {view.label} is being measured now; cancel that run first or wait for its end.")
+    _environments(services.settings, say).remove(view.environment)
+    services.store.environment_removed(node, view.environment)
+    return view.label
+
+
+def run_worker(services: Services, device: str) -> int:
+    """Serves this node's queue until told to stop."""
+    from workers.celery_app import make_celery
+    from workers.tasks import run_worker as serve
+
+    settings = services.settings
+    return serve(make_celery(settings), settings, settings.node_name, device)
+
+
+def run_beat(services: Services) -> None:
+    """Keeps the queue moving until told to stop."""
+    from workers.celery_app import make_celery
+    from workers.schedule import run_beat as serve
+
+    serve(make_celery(services.settings), services.settings)
+
+
+def pythons_found(settings: Settings) -> tuple[tuple[str, Path], ...]:
+    """The Python interpreters of this machine that environments can be made with: (version, path)."""
+    from workers.pythons import found_pythons
+
+    return tuple((python.version, python.path) for python in found_pythons(settings.pythons, os.environ))
+
+
+def _environments(settings: Settings, say: Callable[[str], None]):  # type: ignore[no-untyped-def]
+    from workers.environments import Environments
+
+    return Environments(
+        settings.environments_dir,
+        torch_backend=settings.torch_backend,
+        pythons=tuple(str(p) for p in settings.pythons),
+        environ=os.environ,
+        say=say,
+    )

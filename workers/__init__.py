@@ -1,0 +1,1 @@
+"""What runs on a node: environments, measuring, and the doorbell that says there is work."""

@@ -87,21 +87,21 @@ def environment_name(lock: str, python: str) -> str:
 def node_fingerprint(cpu: str, threads: int, memory_bytes: int, devices: Mapping[str, str]) -> str:
     """16 hex digits that stay the same until somebody changes the hardware.
 
-    ``devices`` maps device names (``cpu``, ``cuda:0``) to models. What changes at boot is left out: the host name, the kernel, addresses,
-    the clock. The memory that a system reports is a little less than is built in and differs between boots and kernels,
-    so it counts by the installed size only.
+    ``devices`` maps device names (``cpu``, ``cuda:0``) to models. What changes at boot is left out: the host name, the
+    kernel, addresses, the clock. The memory that a system reports is a little less than is built in and differs between
+    boots and kernels, so it counts by the installed size only.
     """
     models = [f"{device}={_squeeze(model)}" for device, model in sorted(devices.items())]
     return _digest([_squeeze(cpu), str(threads), str(_installed_gib(memory_bytes)), *models])
 
 
 def node_class(fingerprint: str, device: str) -> str:
-    """What a series belongs to: this hardware and this kind of device (``cpu``, ``cuda``); equal GPUs of a node are one class."""
+    """What a series belongs to: this hardware and a kind of device (``cpu``, ``cuda``)."""
     return f"{fingerprint}/{device.partition(':')[0]}"
 
 
 def _matches(glob: str, text: str) -> bool:
-    """Whole-text match that goes back to the last star only, so no glob takes long (an expression with many stars would)."""
+    """Whole-text match that goes back to the last star only: a regular expression of many stars could take for ever."""
     at = here = 0
     star, mark = -1, 0
     while here < len(text):

@@ -46,7 +46,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "FLASHPOINT_TORCH_BACKEND",
         "auto",
-        "Which PyTorch wheels to ask for: auto (by the node's hardware), cpu, cuNNN (cu128), or off (configured sources only).",
+        "Which PyTorch wheels to ask for: auto (by the node's hardware), cpu, cuNNN, or off (configured sources only).",
     ),
     Setting("FLASHPOINT_NODE_NAME", "the host name", "What this machine is called as a node."),
     Setting("FLASHPOINT_SUITES_PATH", "none", "A folder with further suite files."),
@@ -61,7 +61,7 @@ SETTINGS: tuple[Setting, ...] = (
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings, checked. Paths are absolute; ``database_url`` and ``broker_url`` may hold a password: never log them."""
+    """All settings, checked; paths are absolute. The two addresses may hold a password, so they are never logged."""
 
     data: Path
     database_url: str

@@ -1,0 +1,1 @@
+"""Storage: tables, engine, guarded writes (store) and reads (queries); table rows stay inside this package."""

@@ -1,0 +1,60 @@
+"""Transactions for reading and for writing, the database's clock, and its failures as one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, Engine, exc, func, literal_column, select
+
+from core.errors import Unavailable
+
+WRITE = "flashpoint_write"  # the execution option that tells the SQLite engine to take the write lock at once
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction that only reads. Raises Unavailable when the database does not answer."""
+    with explained(engine), engine.connect() as connection:
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that writes, committed at the end or rolled back as a whole. Raises Unavailable.
+
+    On SQLite it takes the write lock at its start: one that reads first and writes later could not wait for it.
+    """
+    with explained(engine), engine.execution_options(**{WRITE: True}).begin() as connection:
+        yield connection
+
+
+def database_now(connection: Connection) -> datetime:
+    """The database's clock, aware in UTC: leases age by it, whatever the clocks of the workers say."""
+    if connection.dialect.name == "sqlite":
+        text = connection.scalar(select(func.strftime("%Y-%m-%d %H:%M:%f", literal_column("'now'"))))
+        return datetime.fromisoformat(str(text)).replace(tzinfo=UTC)
+    now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+    return now.astimezone(UTC)
+
+
+@contextmanager
+def explained(engine: Engine) -> Iterator[None]:
+    """Turns a database that cannot be reached, is locked or has no room into Unavailable; other errors are bugs."""
+    try:
+        yield
+    except (exc.OperationalError, exc.InterfaceError, exc.TimeoutError) as error:
+        raise _unavailable(engine, error) from error
+    except exc.DBAPIError as error:
+        if error.connection_invalidated:
+            raise _unavailable(engine, error) from error
+        raise
+
+
+def _unavailable(engine: Engine, error: exc.SQLAlchemyError) -> Unavailable:
+    where = engine.url.render_as_string(hide_password=True)
+    cause = str(getattr(error, "orig", None) or error).strip().splitlines() or ["no answer"]
+    return Unavailable(
+        f"The database {where} does not answer ({cause[0].rstrip('.')}); check that it runs and has room."
+    )

@@ -156,11 +156,13 @@ def clean(text: str) -> str:
 
 
 def clean_json(value: Any) -> Any:
-    """The same for all text inside a JSON value; mappings become dicts, sequences lists."""
+    """The same for all text inside a JSON value; mappings become dicts, sequences lists, NaN and infinity null."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
         return {clean(str(key)): clean_json(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [clean_json(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value

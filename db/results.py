@@ -55,6 +55,8 @@ def save_measurements(connection: Connection, run_id: int, token: int, records: 
     measurement that is said twice.
     """
     run = hold(connection, run_id, token)
+    if not records:
+        return
     bound = {
         row.position: row
         for row in connection.execute(
@@ -142,7 +144,7 @@ def _upsert(connection: Connection, rows: Sequence[dict[str, Any]]) -> dict[tupl
     """The ids of the measurements by series and build."""
     new = insert_for(connection, measurements)
     key = ("run_id", "series_id", "build_id")
-    replaced = {name: new.excluded[name] for name in rows[0] if name not in key} if rows else {}
+    replaced = {name: new.excluded[name] for name in rows[0] if name not in key}
     upsert = new.on_conflict_do_update(index_elements=key, set_=replaced).returning(
         measurements.c.id, measurements.c.series_id, measurements.c.build_id
     )

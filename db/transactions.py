@@ -47,7 +47,8 @@ def explained(engine: Engine) -> Iterator[None]:
     except (exc.OperationalError, exc.InterfaceError, exc.TimeoutError) as error:
         raise _unavailable(engine, error) from error
     except exc.DBAPIError as error:
-        if error.connection_invalidated:
+        damaged = type(error) is exc.DatabaseError  # SQLite's "malformed" and "not a database" are of no narrower class
+        if damaged or error.connection_invalidated:
             raise _unavailable(engine, error) from error
         raise
 

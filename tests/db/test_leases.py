@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -141,7 +142,7 @@ def test_a_stale_token_is_refused_everywhere_and_changes_nothing(
     assert fresh and (fresh.run_id, fresh.token, fresh.attempt) == (run_id, old.token + 1, 2)
     seen = queries.run(run_id), queries.run_log(run_id), queries.measurements([run_id], with_samples=True)
     build = store.record_build(replace(NEW, label="other"))
-    writes = (
+    writes: tuple[Callable[[], None], ...] = (
         lambda: store.set_state(run_id, old.token, RunState.RUNNING),
         lambda: store.set_progress(run_id, old.token, Progress(phase="measuring")),
         lambda: store.log(run_id, old.token, ["late"]),

@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.versions import parse_spec, require_supported
+
 from app.bootstrap import Services
 from core.errors import NotFound, UserError
 from core.model import RunState
 from core.settings import Settings
-from core.versions import parse_spec, require_supported
 
 LEASE_S = 30.0
 
@@ -74,9 +75,7 @@ def add_build(services: Services, text: str, python: str | None, say: Callable[[
     register_node(services)
     made = _environments(services.settings, say).prepare(spec, python=python)
     record(services.store, services.settings.node_name, str(spec), made)
-    return Made(
-        made.build.label, made.name, made.python_version, made.size_bytes, made.reused, dict(made.probe)
-    )
+    return Made(made.build.label, made.name, made.python_version, made.size_bytes, made.reused, dict(made.probe))
 
 
 def remove_build(services: Services, text: str, say: Callable[[str], None]) -> str:
@@ -84,7 +83,9 @@ def remove_build(services: Services, text: str, say: Callable[[str], None]) -> s
     node = services.settings.node_name
     view = services.queries.build(text, node)
     if view is None or view.state != "ready":
-        raise NotFound(f"No environment of the build {text[:80]!r} is on {node}; `flashpoint builds list` shows those that are.")
+        raise NotFound(
+            f"No environment of the build {text[:80]!r} is on {node}; `flashpoint builds list` shows those that are."
+        )
     live = services.queries.runs(states=(RunState.PREPARING, RunState.RUNNING))
     if any(view.label in run.builds and run.node == node for run in live):
         raise UserError(f"The build {view.label} is being measured now; cancel that run first or wait for its end.")
@@ -127,3 +128,21 @@ def _environments(settings: Settings, say: Callable[[str], None]):  # type: igno
         environ=os.environ,
         say=say,
     )
+
+
+def broker_answers(settings: Settings) -> bool:
+    """Whether the broker answers within a few seconds."""
+    from redis import Redis
+    from redis.exceptions import RedisError
+
+    socket_path = settings.broker_socket
+    how = {"socket_timeout": 2, "socket_connect_timeout": 2}
+    client = (
+        Redis(unix_socket_path=str(socket_path), **how) if socket_path else Redis.from_url(settings.broker_url, **how)
+    )
+    try:
+        return bool(client.ping())
+    except RedisError:
+        return False
+    finally:
+        client.close()

@@ -147,7 +147,9 @@ def _notes(queries: Inventory, builds: Sequence[str], node: str) -> tuple[str, .
 def _node(name: str | None, nodes: Sequence[NodeView]) -> NodeView:
     names = ", ".join(node.name for node in nodes)
     if not nodes:
-        raise UserError("No worker has reported; start one with `flashpoint worker` or everything with `flashpoint up`.")
+        raise UserError(
+            "No worker has reported; start one with `flashpoint worker` or everything with `flashpoint up`."
+        )
     if name is None:
         if len(nodes) > 1:
             raise UserError(f"There are {len(nodes)} nodes; choose one with --node: {names}.")

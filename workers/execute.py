@@ -59,7 +59,9 @@ class Executor:
                 reason = f"The worker could not go on: {error.strerror or error} ({error.filename or 'no file'})."
                 log.exception("run %s", claim.run_id)
             except Exception as error:  # a bug must end the run with a reason, not leave it running
-                reason = f"A fault of Flashpoint ended the run: {type(error).__name__}: {error}. The worker's log has more."
+                reason = (
+                    f"A fault of Flashpoint ended the run: {type(error).__name__}: {error}. The worker's log has more."
+                )
                 log.exception("run %s", claim.run_id)
             try:
                 lease.patiently(lambda: self.store.finish(claim.run_id, claim.token, state, reason))

@@ -69,7 +69,11 @@ def _chosen(suites: List[str], glob: str, everything: bool) -> List[Case]:
 def _launcher(stage: Stage, folder: str) -> Callable[[str, str, List[str]], Callable[[], Optional[str]]]:
     def launch(build: str, name: str, extra: List[str]) -> Callable[[], Optional[str]]:
         command = [sys.executable, "-m", "bench_suites.kit", "serve", "--connect", stage.path, "--name", name, *extra]
-        quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": os.path.join(folder, "cache")}
+        quiet = {
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "TORCHINDUCTOR_CACHE_DIR": os.path.join(folder, "cache"),
+        }
         process = subprocess.Popen(command, env={**os.environ, **quiet}, stdout=sys.stderr, stdin=subprocess.DEVNULL)
         return lambda: None if process.poll() is None else f"exit code {process.returncode}"
 

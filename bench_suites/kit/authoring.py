@@ -121,7 +121,14 @@ class Suite:
     """
 
     def __init__(
-        self, name: str, *, question: str, revision: int, reference: str, needs: Needs = Needs(), file: Optional[str] = None
+        self,
+        name: str,
+        *,
+        question: str,
+        revision: int,
+        reference: str,
+        needs: Needs = Needs(),
+        file: Optional[str] = None,
     ) -> None:
         self.name = name
         self.question = question
@@ -156,7 +163,9 @@ class Suite:
 
         def declare(function: Callable[..., Iterator[Variants]]) -> Callable[..., Iterator[Variants]]:
             if function.__name__ in self.benchmarks:
-                raise SuiteError(f"{self.file}: the benchmark {function.__name__!r} is declared twice; rename one of them")
+                raise SuiteError(
+                    f"{self.file}: the benchmark {function.__name__!r} is declared twice; rename one of them"
+                )
             self.benchmarks[function.__name__] = Benchmark(
                 self, function, axes or {}, quick or {}, agree or close(), reference, variants
             )
@@ -199,8 +208,12 @@ def _check(benchmark: Benchmark) -> None:
         if not values:
             raise SuiteError(f"{where}: the axis {axis!r} has no values")
         for value in values:
-            if not isinstance(value, (str, int, float, bool)) or (isinstance(value, str) and re.search(r"[\[\],=/\s]", value)):
-                raise SuiteError(f"{where}: the value {value!r} of axis {axis!r} must be a number, a flag or a plain word")
+            if not isinstance(value, (str, int, float, bool)) or (
+                isinstance(value, str) and re.search(r"[\[\],=/\s]", value)
+            ):
+                raise SuiteError(
+                    f"{where}: the value {value!r} of axis {axis!r} must be a number, a flag or a plain word"
+                )
     for axis, values in benchmark.quick.items():
         if not values or any(value not in benchmark.axes.get(axis, []) for value in values):
             raise SuiteError(f"{where}: quick={values!r} must be some of the values of the axis {axis!r}")

@@ -24,7 +24,9 @@ def load_suites() -> Dict[str, Suite]:
             continue
         suite = _load(info.name)
         if suite.name in found:
-            raise SuiteError(f"{info.name}.py: the suite name {suite.name!r} is taken by {found[suite.name].file}; rename it")
+            raise SuiteError(
+                f"{info.name}.py: the suite name {suite.name!r} is taken by {found[suite.name].file}; rename it"
+            )
         found[suite.name] = suite
     return found
 

@@ -28,7 +28,9 @@ class Context:
 
     def evidence(self, name: str, value: object) -> None:
         """Shown beside the numbers: was it fused, which path was taken."""
-        self.evidence_[name] = {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+        self.evidence_[name] = (
+            {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+        )
 
     def record(self, metric: str, value: float) -> None:
         """A number beside the time; the metric must stand in the closed table. Raises KeyError."""

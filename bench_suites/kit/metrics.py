@@ -24,7 +24,9 @@ METRICS: Dict[str, Metric] = {
     for m in (
         Metric("time", "s", "lower", "timed", "wall time of one call"),
         Metric("cpu_time", "s", "lower", "timed", "CPU time of the calling thread in one call"),
-        Metric("compile_time", "s", "lower", "timed", "time to compile or trace before the first fast call, nothing cached"),
+        Metric(
+            "compile_time", "s", "lower", "timed", "time to compile or trace before the first fast call, nothing cached"
+        ),
         Metric("compile_time_warm", "s", "lower", "timed", "the same with the compiler's cache on disk filled"),
         Metric("orthogonality_error", "1", "lower", "note", "largest entry of |W^T W - I|"),
     )

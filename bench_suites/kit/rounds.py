@@ -136,9 +136,7 @@ def measure_round(
         cases = list(plan.cases)
         rng.shuffle(cases)
         for case in cases:
-            wanted = [
-                (b, v) for b in plan.builds for v in case.benchmark.variants if (case.id, b, v) not in plan.done
-            ]
+            wanted = [(b, v) for b in plan.builds for v in case.benchmark.variants if (case.id, b, v) not in plan.done]
             forks = [crew.fork(key) for key in wanted if key[0] in crew.zygotes]
             results = measure_case(stage, forks, rng, _order(plan, case), crew.exit_of)
             for key in wanted:

@@ -56,7 +56,7 @@ def plan_turns(fastest: float, slowest: float) -> Plan:
     A batch lasts at least 30 us, a turn about 3 ms with at least 5 batches; a call of more than 1 ms is a turn by itself. 24
     turns, 32 where a call exceeds 1 ms, fewer (at least 6) where that would take more than CHILD_BUDGET_S.
     """
-    inner = max(1, math.ceil(BATCH_TARGET_S / max(fastest, 1e-8)))
+    inner = max(1, math.ceil(BATCH_TARGET_S / max(fastest, 1e-8) - 1e-6))
     batch = inner * slowest
     calls = max(5, round(TURN_TARGET_S / batch)) if batch < 1e-3 else 1
     passes = 32 if slowest > 1e-3 else 24

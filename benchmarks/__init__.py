@@ -1,0 +1,1 @@
+"""Speed claims as ratios, each measured side by side in one run: ``make bench``."""

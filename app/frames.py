@@ -1,4 +1,5 @@
-"""From records to the frames that charts and tables draw. Pure: no Streamlit, no SQL; pages and the command line share it."""
+"""From records to the frames that charts and tables draw. Pure: no Streamlit, no SQL; pages and the command line
+share it."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def compare_table(comparisons: Sequence[ComparisonView]) -> pd.DataFrame:
     """The table of Compare, in the order given; numbers stay numbers so that a reader can sort."""
     return pd.DataFrame(
         {
-            "case": [row_label(c) for c in comparisons],
+            "case": [c.case for c in comparisons],
+            "variant": [c.variant for c in comparisons],
             "verdict": [verdict_words(c) for c in comparisons],
             "baseline": [numerals.quantity(c.baseline_value, c.unit) for c in comparisons],
             "contender": [numerals.quantity(c.contender_value, c.unit) for c in comparisons],
@@ -82,7 +84,8 @@ def effect_table(effects: Sequence[EffectView]) -> pd.DataFrame:
     """All variant effects as a table."""
     return pd.DataFrame(
         {
-            "case": [f"{e.case} · {e.variant}" for e in effects],
+            "case": [e.case for e in effects],
+            "name": [e.variant for e in effects],
             "build": [e.build for e in effects],
             "verdict": [verdict_words(e) for e in effects],
             "reference": [numerals.quantity(e.reference_value, e.unit) for e in effects],

@@ -1,7 +1,7 @@
 """Flashpoint's chart look: tokens, one Altair configuration, and the frame of an exported figure.
 
-On a page a chart has no title (the page has one) and fills its container; ``figure`` adds title, facts and permalink and a
-fixed width, for export.
+On a page a chart has no title (the page has one) and fills its container; ``figure`` adds title, facts and permalink
+and a fixed width, for export.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ DARK = Tokens(
     faster_tint="#1A3350",
     series=("#58C2B2", "#B578D0", "#B36872", "#BBDC7A", "#BC9F43", "#AADFFC"),
 )
-# On a page the tokens are CSS variables: Streamlit draws Vega as SVG, so charts follow a change of theme without a rerun and one
-# cached chart serves both themes. Exports need real colours: "light" or "dark".
+# On a page the tokens are CSS variables: Streamlit draws Vega as SVG, so charts follow a change of theme without a
+# rerun and one cached chart serves both themes. Exports need real colours: "light" or "dark".
 PAGE = Tokens(
     paper="var(--paper)",
     surface="var(--surface)",
@@ -124,7 +124,8 @@ def tokens(mode: Mode) -> Tokens:
 
 
 def fold(wide: object, narrow: object) -> alt.ExprRef:
-    """One value for a wide chart, another for a narrow one; Vega decides in the browser, again whenever the width changes."""
+    """One value for a wide chart, another for a narrow one; Vega decides in the browser, again whenever the width
+    changes."""
     return alt.ExprRef(f"width >= 720 ? {wide} : {narrow}")
 
 
@@ -181,7 +182,7 @@ def config(mode: Mode) -> dict[str, Any]:
     }
 
 
-def styled(chart: alt.LayerChart, mode: Mode, height: int) -> alt.LayerChart:
+def styled(chart: alt.LayerChart | alt.FacetChart, mode: Mode, height: int) -> alt.LayerChart:
     """Size, padding and configuration of a chart that fills its container; ``height`` in pixels."""
     # padding at the top level: without it Streamlit adds 20 px below the chart
     sized = chart.properties(

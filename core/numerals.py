@@ -1,6 +1,8 @@
-"""Numbers and times as readers see them: three significant digits, one unit for both values, signs that are typographic.
+"""Numbers and times as readers see them: three significant digits, one unit for both values, signs that are
+typographic.
 
-Every page, chart, command and export says numbers through these functions, so that one number looks the same everywhere.
+Every page, chart, command and export says numbers through these functions, so that one number looks the same
+everywhere.
 """
 
 from __future__ import annotations

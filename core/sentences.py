@@ -1,12 +1,13 @@
 """What the pages say first: a sentence and a second line, from records. Pure; no database, no screen, no markup.
 
-A sentence is a tuple of ``Span``: plain text with a tone. Text that came from a person stays text; whoever renders it escapes it.
+A sentence is a tuple of ``Span``: plain text with a tone. Text that came from a person stays text; whoever renders
+it escapes it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -198,7 +199,7 @@ def compare(report: Report) -> Answer:
 
 
 def of_worst(comparison: ComparisonView, node: str) -> tuple[Span, ...]:
-    """*Most in cpu-fusion/gelu_tanh[n=65536] on epyc-01: 412 → 463 µs, ↑ 12.4 % slower (95 % interval 1.108 to 1.140).*"""
+    """*Most in cpu-fusion/gelu[n=1] · eager on epyc-01: 412 → 463 µs, ↑ 12.4 % slower (95 % interval ...).*"""
     if comparison.ratio is None or comparison.verdict is None:
         return ()
     tone = "slower" if comparison.verdict in _WORSE else "faster" if comparison.verdict in _BETTER else "strong"
@@ -213,7 +214,7 @@ def of_worst(comparison: ComparisonView, node: str) -> tuple[Span, ...]:
 
 
 def row_label(comparison: ComparisonView) -> str:
-    """What a row of a chart or table is called: ``case · variant``; a case that failed before its variants were known has none."""
+    """What a row is called: ``case · variant``; a case that failed before its variants were known has none."""
     return f"{comparison.case} · {comparison.variant}" if comparison.variant else comparison.case
 
 
@@ -237,7 +238,8 @@ def run(view: RunView, report: Report | None, now: datetime) -> Answer:
     """The opening of a run's page, for each state it can be in."""
     plan = view.plan
     against = " against ".join((view.builds[-1], view.builds[0])) if len(view.builds) == 2 else ", ".join(view.builds)
-    eyebrow = f"Run {view.id} on {view.node}, {plan.suite} ({numerals.count(len(plan.cases), 'case')}), {against}, {plan.preset}"
+    cases = numerals.count(len(plan.cases), "case")
+    eyebrow = f"Run {view.id} on {view.node}, {plan.suite} ({cases}), {against}, {plan.preset}"
     sentence, more = _run_lines(view, report, now)
     return Answer(eyebrow, sentence, more)
 
@@ -300,18 +302,25 @@ def _closed(text: str) -> str:
 
 
 def runs(views: Sequence[RunView]) -> tuple[Span, ...]:
+    """The sentence of ``runs_counted`` for these runs."""
+    return runs_counted(Counter(v.state for v in views))
+
+
+def runs_counted(counts: Mapping[RunState, int]) -> tuple[Span, ...]:
     """*1 running, 2 queued, 41 finished, 1 failed.* Zero counts are left out."""
-    n = Counter(v.state for v in views)
-    live = n[RunState.RUNNING] + n[RunState.PREPARING]
+
+    def n(*states: RunState) -> int:
+        return sum(counts.get(state, 0) for state in states)
+
     parts = [
-        f"{k} {word}"
+        f"{k:,} {word}"
         for k, word in (
-            (live, "running"),
-            (n[RunState.QUEUED], "queued"),
-            (n[RunState.FINISHED], "finished"),
-            (n[RunState.FAILED], "failed"),
-            (n[RunState.CANCELLED], "cancelled"),
-            (n[RunState.LOST], "lost"),
+            (n(RunState.RUNNING, RunState.PREPARING), "running"),
+            (n(RunState.QUEUED), "queued"),
+            (n(RunState.FINISHED), "finished"),
+            (n(RunState.FAILED), "failed"),
+            (n(RunState.CANCELLED), "cancelled"),
+            (n(RunState.LOST), "lost"),
         )
         if k
     ]

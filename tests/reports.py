@@ -1,4 +1,5 @@
-"""Reports to draw and export in tests: made by the verdict engine from seeded rounds, so that no test invents a verdict."""
+"""Reports to draw and export in tests: made by the verdict engine from seeded rounds, so that no test invents a
+verdict."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ _LARGE = 1.5
 def effect(rows: pd.DataFrame, mode: Mode = "page", margin: float = 0.03, height: int = 300) -> alt.LayerChart:
     """One case: the ratio of each variant's time to the reference variant's, build by build, below 1x is faster.
 
-    ``rows``: build, variant, ratio (NaN where there is no number), low, high, outcome, text (both raw values). Builds and
-    variants are drawn in the order they first appear; a build that lacks a variant keeps its place with an open mark and the
-    outcome in words. ``height`` in pixels.
+    ``rows``: build, variant, ratio (NaN where there is no number), low, high, outcome, text (both raw values). Builds
+    and variants are drawn in the order they first appear; a build that lacks a variant keeps its place with an open
+    mark and the outcome in words. ``height`` in pixels.
     """
     t = tokens(mode)
     builds, variants = list(dict.fromkeys(rows["build"])), list(dict.fromkeys(rows["variant"]))
@@ -50,7 +50,7 @@ def effect(rows: pd.DataFrame, mode: Mode = "page", margin: float = 0.03, height
     ]
     large = _large(ok)
     for k, variant in enumerate(variants):
-        shift = {"xOffset": _shift(k, len(variants))}
+        shift: dict[str, Any] = {"xOffset": _shift(k, len(variants))}
         base = alt.Chart(ok[ok["variant"] == variant]).encode(x=x, color=colour, tooltip=_tips())
         layers += [
             base.mark_line(strokeWidth=1.2, opacity=0.55, **shift).encode(y=alt.Y("ratio:Q", **on_y)),

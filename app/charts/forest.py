@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import altair as alt
@@ -21,10 +22,12 @@ from app.theme import (
     verdict_fill,
 )
 
+_SHARE = 0.42  # of a wide chart's width that names may take
+
 #: More rows than this are not drawn; a line says how many.
 MOST = 40
 _RANK = {"slower": 0, "worse": 0, "faster": 1, "better": 1, "unsure": 2, "same": 3}
-_LETTER = 6.05  # the mean width in pixels of a letter of 13 px condensed
+_LETTER = 5.9  # the mean width in pixels of a letter of 13 px condensed
 
 
 def ordered(rows: pd.DataFrame) -> pd.DataFrame:
@@ -36,37 +39,46 @@ def ordered(rows: pd.DataFrame) -> pd.DataFrame:
 def domain(rows: pd.DataFrame, margin: float) -> tuple[float, float]:
     """The ends of the ratio axis: all intervals with room, at least twice the margin to either side."""
     least = 1 + max(2 * margin, 0.12)
-    low, high = rows["low"].min(), rows["high"].max()
-    low = 1.0 if pd.isna(low) else float(low)
-    high = 1.0 if pd.isna(high) else float(high)
-    # Room in proportion to the span; a far effect on one side keeps a little of the other, so that 1x never sits on the edge.
+    # Early rounds have a ratio and no interval yet; an interval may be open to one side.
+    ends = rows[["low", "ratio", "high"]].replace([math.inf, -math.inf, 0.0], math.nan)
+    known = [float(end) for end in ends.to_numpy(dtype=float).ravel() if math.isfinite(end)] or [1.0]
+    low, high = min(known), max(known)
+    # Room in proportion to the span; a far effect on one side keeps a little of the other, so that 1x never sits on
+    # the edge.
     room = max(1.06, (high / low) ** 0.06)
     reach = max(1 / low, high) ** 0.15
     return min(low / room, 1 / least, 1 / reach), max(high * room, least, reach)
 
 
-def forest(rows: pd.DataFrame, mode: Mode = "page", margin: float = 0.03, step: int = 36) -> alt.LayerChart:
+def forest(
+    rows: pd.DataFrame,
+    mode: Mode = "page",
+    margin: float = 0.03,
+    step: int = 36,
+    most: int = MOST,
+    rest: str = "in the table",
+) -> alt.LayerChart:
     """Ratios with their 95 % intervals on a log axis.
 
-    ``rows``: label, short (for narrow charts), ratio, low, high, verdict (NaN where there is no number), p, said (the words at
-    the end), raw (both values), reason. ``margin`` is drawn as the band that counts as the same; ``step`` is a row's height in
-    pixels. Beyond ``MOST`` rows a last line says how many are not drawn.
+    ``rows``: label, short (for narrow charts), ratio, low, high, verdict (NaN where there is no number), p, said (the
+    words at the end), raw (both values), reason. ``margin`` is drawn as the band that counts as the same; ``step`` is
+    a row's height in pixels. Beyond ``most`` rows a last line says how many are not drawn
+    and, in ``rest``, where they are.
     """
     d = ordered(rows)
-    hidden = len(d) - MOST
-    if hidden > 0:
-        d = d.head(MOST)
+    hidden = len(d) - most
+    d = d.head(most)
     t = tokens(mode)
     longest = int(d["label"].str.len().max()) if len(d) else 0
-    names = min(420, max(190, round(longest * _LETTER) + 14))
-    crowded = bool(len(d)) and int(d["short"].str.len().max()) > 30
+    names = min(500, max(190, round(longest * _LETTER) + 26))
+    crowded = bool(len(d)) and int(d["short"].str.len().max()) > 36
     low, high = domain(d, margin)
     on_x: dict[str, Any] = {
         "scale": alt.Scale(
             type="log",
             domain=[low, high],
             nice=False,
-            range=[fold(names, 4), fold("width - 250", "width - 118")],
+            range=[fold(f"min({names}, width * {_SHARE})", 4), fold("width - 250", "width - 118")],
         ),
         "axis": alt.Axis(
             values=ratio_ticks(low, high),
@@ -91,9 +103,9 @@ def forest(rows: pd.DataFrame, mode: Mode = "page", margin: float = 0.03, step: 
     ]
     height = step * max(1, len(d))
     if hidden > 0:
-        rest = alt.Chart(pd.DataFrame({"text": [f"and {hidden} more in the table"]}))
+        more = alt.Chart(pd.DataFrame({"text": [f"and {hidden} more {rest}"]}))
         layers.append(
-            rest.mark_text(align="left", x=0, y=height + 14, font=CONDENSED, fontSize=13, color=t.ink2).encode(
+            more.mark_text(align="left", x=0, y=height + 14, font=CONDENSED, fontSize=13, color=t.ink2).encode(
                 text="text:N"
             )
         )
@@ -131,19 +143,21 @@ def _marks(base: alt.Chart, mode: Mode) -> list[alt.Chart]:
 
 
 def _names(base: alt.Chart, mode: Mode, room: int, *, halo: bool) -> list[alt.Chart]:
-    """Row names: the full one on a wide chart, the short one (no suite) on a narrow one; a halo keeps grid lines away."""
+    """Row names: the full one where it fits beside the plot, else the short one (no suite); a halo keeps grid lines
+    away."""
     t = tokens(mode)
     look: dict[str, Any] = {"stroke": t.surface, "strokeWidth": 4, "strokeJoin": "round"} if halo else {"color": t.ink}
+    fits = f"width >= 720 && width * {_SHARE} >= {room}"
     out = []
-    for field, seen, dy, limit in (("label:N", (1, 0), 0, room - 10), ("short:N", (0, 1), -8, "width - 2")):
+    for field, seen in (("label:N", (1, 0)), ("short:N", (0, 1))):
         mark = base.mark_text(
             align="left",
             x=0,
-            dy=dy,
+            dy=fold(0, -8),
             font=CONDENSED,
             fontSize=13,
-            limit=fold(room - 10, limit),
-            opacity=fold(*seen),
+            limit=fold(f"min({room}, width * {_SHARE}) - 10", "width - 2"),
+            opacity=alt.ExprRef(f"{fits} ? {seen[0]} : {seen[1]}"),
             **look,
         )
         out.append(mark.encode(text=field) if halo else mark.encode(text=field, tooltip=_tips()))
@@ -151,8 +165,8 @@ def _names(base: alt.Chart, mode: Mode, room: int, *, halo: bool) -> list[alt.Ch
 
 
 def _ends(base: alt.Chart, mode: Mode, crowded: bool) -> list[alt.Chart]:
-    """Verdict and raw values at the end of a row. On a narrow chart they share the row's two lines with the name; where names
-    are long the words move to the second line and the raw values are left to the table."""
+    """Verdict and raw values at the end of a row. On a narrow chart they share the row's two lines with the name;
+    where names are long the words move to the second line and the raw values are left to the table."""
     t = tokens(mode)
     words = base.mark_text(
         align=fold("'left'", "'right'"),

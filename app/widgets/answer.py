@@ -25,6 +25,6 @@ def banner(sentence: str) -> None:
     st.html(f'<p class="fp-banner" role="alert">{html(sentence)}</p>')
 
 
-def note(sentence: str) -> None:
-    """A line of secondary text."""
-    st.html(f'<p class="fp-scale">{html(sentence)}</p>')
+def note(*sentences: str) -> None:
+    """Lines of secondary text."""
+    st.html("".join(f'<p class="fp-scale">{html(sentence)}</p>' for sentence in sentences))

@@ -1,6 +1,7 @@
 """Where text that came from data is made harmless: nowhere else.
 
-``html`` is for ``st.html``; ``plain`` is for everything that Streamlit reads as Markdown (button labels, tabs, captions).
+``html`` is for ``st.html``; ``plain`` is for everything that Streamlit reads as Markdown (button labels, tabs,
+captions).
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ def rounds_strip(done: int, total: int, *, live: bool, note: str = "") -> None:
     cells = "".join(
         f'<i class="{"done" if k < filled else "now" if live and k == filled else ""}"></i>' for k in range(boxes)
     )
+    said = f"{done} of {total} rounds done"
+    columns = f"--rounds:{boxes};--narrow:{min(20, boxes)}"
     st.html(
-        f'<div class="fp-rounds" role="img" aria-label="{done} of {total} rounds done" style="--rounds:{boxes};--narrow:{min(20, boxes)}">{cells}</div>'
-        f'<p class="fp-scale">{html(note or f"{done} of {total} rounds done")}</p>'
+        f'<div class="fp-rounds" role="img" aria-label="{said}" style="{columns}">{cells}</div>'
+        f'<p class="fp-scale">{html(note or said)}</p>'
     )

@@ -1,4 +1,5 @@
-"""Exports: what a format is called, and the one function a format needs. Records and Vega-Lite dictionaries in, bytes out.
+"""Exports: what a format is called, and the one function a format needs. Records and Vega-Lite dictionaries in,
+bytes out.
 
 A data format is one file with ``write(report) -> bytes`` and one line in ``FORMATS``; a figure format is one line in
 ``FORMATS`` and one in ``core.exports.figure``.

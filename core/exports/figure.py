@@ -1,4 +1,5 @@
-"""Pictures: a Vega-Lite dictionary as PNG, SVG, PDF or HTML, drawn in this process by vl-convert. Nothing is fetched."""
+"""Pictures: a Vega-Lite dictionary as PNG, SVG, PDF or HTML, drawn in this process by vl-convert. Nothing is
+fetched."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;
+ script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width">
 <title>{title}</title>
 <script>{script}</script>
@@ -36,7 +38,7 @@ _turn = threading.Lock()
 
 
 def font_folder(package: str) -> Path:
-    """The folder with the font files of an installed font package. Raises ModuleNotFoundError when it is not installed."""
+    """The folder with the font files of a font package. Raises ModuleNotFoundError when it is not installed."""
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"The font package {package} is not installed; install Flashpoint's dependencies.")
@@ -70,8 +72,8 @@ def _vega() -> str:
 
 
 def _html(spec: dict[str, Any]) -> bytes:
-    # vl-convert's own page pastes the specification into a script as it is, so a name with </script> in it would run. Here "<"
-    # is escaped, and the page's policy lets it load nothing.
+    # vl-convert's own page pastes the specification into a script as it is, so a name with </script> in it would run.
+    # Here "<" is escaped, and the page's policy lets it load nothing.
     data = (
         json.dumps(spec, ensure_ascii=False)
         .replace("<", "\\u003c")

@@ -3,6 +3,7 @@ seconds."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import streamlit as st
@@ -10,7 +11,7 @@ import streamlit as st
 from app import exporting, reports
 from app.bootstrap import services
 from core.errors import NotFound
-from core.model import BuildView, EffectView, LogLine, NodeView, Report, RunState, RunView, SuiteInfo
+from core.model import BuildView, ComparisonView, EffectView, LogLine, NodeView, Report, RunState, RunView, SuiteInfo
 
 RUNS_SHOWN = 100
 LOG_SHOWN = 200
@@ -62,6 +63,11 @@ def builds() -> tuple[BuildView, ...]:
     return services().queries.builds()
 
 
+def spec_of(label: str) -> str:
+    """What to write to have this build measured again; the label itself when the build is not known."""
+    return next((b.spec for b in builds() if b.label == label), label)
+
+
 @st.cache_resource(ttl=3, max_entries=4, show_spinner=False)
 def measured_nodes() -> tuple[str, ...]:
     """Nodes with measurements, the one measured last first."""
@@ -109,6 +115,8 @@ def newest_report() -> Report | None:
 
 
 @st.cache_resource(ttl=600, max_entries=24, show_spinner=False)
-def exported(key: tuple[str, ...], _report: Report, name: str, permalink: str) -> bytes:
+def exported(
+    key: tuple[str, ...], _report: Report, name: str, permalink: str, _drawn: Sequence[ComparisonView]
+) -> bytes:
     """A file of a report, drawn once for the same numbers; ``key`` says which numbers and which rows."""
-    return exporting.compare_file(_report, name, permalink)
+    return exporting.compare_file(_report, name, permalink, drawn=_drawn)

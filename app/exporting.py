@@ -3,36 +3,52 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from app import frames, theme
-from app.charts.forest import forest
+from app.charts.forest import MOST, forest
 from core import numerals, sentences
 from core.exports import export_data, export_figure, format_named
-from core.model import Report
+from core.model import ComparisonView, Report
 
 
-def compare_file(report: Report, name: str, permalink: str = "", mode: theme.Mode = "light") -> bytes:
+def compare_file(
+    report: Report,
+    name: str,
+    permalink: str = "",
+    mode: theme.Mode = "light",
+    drawn: Sequence[ComparisonView] | None = None,
+) -> bytes:
     """The comparisons of a report as png, svg, pdf, html (the forest plot in its frame), md, csv or json.
 
+    ``drawn`` are the rows of a picture, all of metric ``time`` by default; a data format always holds everything.
     Raises UserError for a format that does not exist.
     """
     if format_named(name).kind == "data":
         return export_data(report, name)
-    rows = sentences.of_metric(report.comparisons)
-    chart = forest(frames.forest_rows(rows), mode, report.margin, step=30)
-    framed = theme.figure(chart, sentences.compare(report).text, facts(report), permalink, mode, below=34)
+    every = sentences.of_metric(report.comparisons)
+    rows = every if drawn is None else drawn
+    lines = facts(report)
+    if len(rows) < len(every):
+        lines.append(f"Drawn: {len(rows)} of {len(every)}")
+    chart = forest(frames.forest_rows(rows), mode, report.margin, step=30, rest="in the data")
+    below = 34 if len(rows) <= MOST else 52
+    framed = theme.figure(chart, sentences.compare(report).text, lines, permalink, mode, below=below)
     return export_figure(framed.to_dict(), name)
 
 
 def facts(report: Report) -> list[str]:
     """The lines under an exported figure's title: what, where, how, when."""
-    overall = "".join(s.text for s in sentences.compare(report).more)
+    overall = "".join(s.text for s in sentences.overall(report)).strip()
+    missing = sentences.missing_line(sentences.of_metric(report.comparisons))
     cpu = f" ({report.node_cpu})" if report.node_cpu else ""
-    return [
+    lines = [
         f"{report.contender} against {report.baseline} on {report.node}{cpu}, preset {report.preset}",
         f"{sentences.method(report)}; 95 % intervals; ±{numerals.percent(report.margin)} counts as the same",
-        *([overall] if overall else []),
+        overall,
+        missing,
     ]
+    return [line for line in lines if line]
 
 
 def file_name(report: Report, name: str) -> str:

@@ -45,6 +45,8 @@ def main() -> None:
     if page.title != "New run":
         # Whoever comes back to New run makes a new request; see app.views.new_run.
         st.session_state.pop("queue-key", None)
+    if page.title not in ("New run", "Runs"):
+        st.session_state.pop("run-note", None)
     page.run()
 
 

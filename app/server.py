@@ -27,7 +27,7 @@ from streamlit import config
 from streamlit.starlette import App
 
 from app import bootstrap
-from core.errors import FlashpointError
+from core.errors import FlashpointError, UserError
 from core.exports.figure import font_folder
 from core.settings import Settings
 
@@ -148,22 +148,38 @@ def _names(host: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((socket.gethostname(), socket.getfqdn()))) if address.is_unspecified else (host,)
 
 
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens; what connects before the server runs waits in its queue."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        raise UserError(
+            f"The dashboard cannot listen on {host} port {port}: {error.strerror}; choose another port with --port."
+        ) from error
+
+
 def serve(
-    settings: Settings, host: str = "127.0.0.1", port: int | None = None, started: Callable[[str], Any] | None = None
+    settings: Settings,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    started: Callable[[str], Any] | None = None,
 ) -> None:
-    """Serve the dashboard until SIGINT or SIGTERM; ``port`` defaults to the setting. ``started`` gets the address."""
-    port = settings.port if port is None else port
-    server = uvicorn.Server(
-        uvicorn.Config(
-            make_app(settings, _names(host)),
-            host=host,
-            port=port,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            ws="websockets-sansio",
+    """Serve the dashboard until SIGINT or SIGTERM; ``port`` defaults to the setting, 0 takes a free one.
+
+    ``started`` gets the address once it is open. Raises UserError when the port is taken.
+    """
+    with _listening(host, settings.port if port is None else port) as listening:
+        server = uvicorn.Server(
+            uvicorn.Config(
+                make_app(settings, _names(host)),
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                ws="websockets-sansio",
+            )
         )
-    )
-    if started is not None:
-        started(f"http://{host}:{port}")
-    server.run()
+        if started is not None:
+            shown = f"[{host}]" if ":" in host else host
+            started(f"http://{shown}:{listening.getsockname()[1]}")
+        server.run(sockets=[listening])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -69,7 +68,7 @@ def _controls(nodes: Sequence[str]) -> tuple[str, str, str, str] | None:
             f"Measure a second one beside {builds[0] if builds else 'it'} to compare.",
         )
         if st.button("New run", type="primary", key="compare-new"):
-            go("new_run", node=node, **({"build": builds[0]} if builds else {}))
+            go("new_run", node=node, **({"build": data.spec_of(builds[0])} if builds else {}))
         return None
     contender, baseline = _newest_pair(builds, st.session_state["compare-node"])
     strange.append(("build", address.take("baseline", "compare-baseline", builds, baseline)))
@@ -103,7 +102,7 @@ def _nothing_shared(report: Report, rows: Sequence[ComparisonView]) -> None:
     missing = sentences.missing_line(rows)
     empty(f"These builds share no case on {report.node} that has a number in both.", f"{where} {missing}".strip())
     if st.button(f"Measure both on {plain(report.node)}", type="primary", key="compare-measure"):
-        go("new_run", node=report.node, build=[report.baseline, report.contender])
+        go("new_run", node=report.node, build=[data.spec_of(report.baseline), data.spec_of(report.contender)])
 
 
 def _shown(rows: Sequence[ComparisonView], show: str) -> tuple[ComparisonView, ...]:
@@ -140,7 +139,6 @@ def _show_all() -> None:
 def _export(report: Report, shown: Sequence[ComparisonView], show: str) -> None:
     """Format and download; the file is made when it is asked for."""
     link = _permalink(report, show)
-    of_shown = replace(report, comparisons=tuple(shown)) if show != "all" else report
     key = (report.baseline, report.contender, report.node, show, str(report.runs), str(report.measured_to))
     with st.container(horizontal=True, vertical_alignment="bottom", key="compare-export"):
         name = st.selectbox(
@@ -148,7 +146,7 @@ def _export(report: Report, shown: Sequence[ComparisonView], show: str) -> None:
         )
         st.download_button(
             "Download",
-            data=lambda: data.exported(key, of_shown, name, link),
+            data=lambda: data.exported(key, report, name, link, shown),
             file_name=exporting.file_name(report, name),
             mime=FORMATS[name].media_type,
             on_click="ignore",

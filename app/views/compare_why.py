@@ -6,7 +6,7 @@ import shlex
 
 import streamlit as st
 
-from app import frames
+from app import data, frames
 from app.charts.distribution import distribution
 from app.widgets.answer import note
 from app.widgets.figures import pairs
@@ -86,8 +86,8 @@ def _command(report: Report, row: ComparisonView) -> str:
     words = [
         ("--suite", row.suite),
         ("--case", case),
-        ("--build", report.baseline),
-        ("--build", report.contender),
+        ("--build", data.spec_of(report.baseline)),
+        ("--build", data.spec_of(report.contender)),
         ("--node", report.node),
         ("--preset", report.preset),
     ]

@@ -10,6 +10,7 @@ import streamlit as st
 
 from app import address, data
 from app.bootstrap import services
+from app.views.run import remember
 from app.widgets.answer import answer, banner, empty, note
 from app.widgets.buttons import go
 from app.widgets.guard import guarded
@@ -162,9 +163,9 @@ def _queue(given: SubmitInput) -> None:
         done, waiting = services().submit(replace(given, key=key))
     finally:
         st.session_state["queue-busy"] = False
-    if waiting:
-        st.session_state["run-note"] = waiting
-    go("runs", run=str(done.run_ids[0]))
+    first = services().queries.run(done.run_ids[0])
+    remember(first, waiting)
+    go("runs", run=str(first.id))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def page(run_id: int) -> None:
     """The page of one run; raises NotFound."""
     run = data.run(run_id)
     if run.state.final:
-        _note()
+        _note(run)
         _final(run)
     else:
         st.fragment(_live_head, run_every=EVERY_S)(run_id)
@@ -40,10 +40,15 @@ def _live_log(run_id: int) -> None:
     guarded(lambda: _log(run_id))
 
 
-def _note() -> None:
-    """What the last click had to say, once."""
-    said = st.session_state.pop("run-note", "")
-    if said:
+def remember(run: RunView, said: str) -> None:
+    """Have the run's page say this until the run is in another state."""
+    st.session_state["run-note"] = (run.id, run.state, said)
+
+
+def _note(run: RunView) -> None:
+    """What the last click had to say."""
+    run_id, state, said = st.session_state.get("run-note", (0, run.state, ""))
+    if run_id == run.id and state == run.state and said:
         banner(said)
 
 
@@ -52,12 +57,13 @@ def _live(run_id: int) -> None:
     run = data.run(run_id)
     if run.state.final or st.session_state.pop("run-refresh-now", False):
         st.rerun(scope="app")
-    _note()
+    _note(run)
     answer(sentences.run(run, None, data.now()))
     _progress(run)
     with st.container(horizontal=True, key="run-actions"):
         label = "Cancelling" if run.cancel_requested else "Cancel run"
         st.button(label, key="run-cancel", disabled=run.cancel_requested, on_click=_cancel, args=(run.id,))
+        _all_runs()
         fresh = run.progress.round - _shown(run)
         if fresh > 0:
             st.button(
@@ -128,11 +134,17 @@ def _heard(run: RunView) -> str:
     return f"heard {numerals.ago(run.heartbeat_at, data.now())}"
 
 
+def _all_runs() -> None:
+    if st.button("All runs", key="run-all"):
+        st.query_params.clear()
+        st.rerun(scope="app")
+
+
 def _cancel(run_id: int) -> None:
     try:
         services().cancel(run_id)
     except UserError as error:
-        st.session_state["run-note"] = str(error)
+        remember(services().queries.run(run_id), str(error))
     data.run.clear()
 
 
@@ -177,9 +189,11 @@ def _final(run: RunView) -> None:
         if report is not None and st.button("Compare these builds", type="primary", key="run-compare"):
             go("compare", baseline=report.baseline, contender=report.contender, node=report.node)
         if run.state not in (RunState.FINISHED,) and st.button("Queue it again", key="run-retry"):
-            st.session_state["run-note"] = services().retry(run.id)
+            waiting = services().retry(run.id)
             data.run.clear()
+            remember(data.run(run.id), waiting)
             st.rerun()
+        _all_runs()
     facts(*_final_facts(run, report))
     for one in reports:
         _verdicts(

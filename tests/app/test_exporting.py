@@ -1,0 +1,65 @@
+"""Files of a report: pictures draw what is shown, data hold everything, names are harmless."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+
+from app import exporting, frames
+from app.reports import effects_of, of_pair, of_run
+from core.catalog import catalog
+from core.errors import NotFound, UserError
+from core.sentences import of_metric
+from tests.app.conftest import Services, measured
+from tests.reports import BASELINE, CONTENDER, NODE, report
+
+
+@pytest.mark.parametrize("name", ["png", "svg", "pdf", "html"])
+def test_a_picture_of_a_real_report_is_drawn(name: str) -> None:
+    assert len(exporting.compare_file(report(), name, "http://127.0.0.1/compare")) > 5000
+
+
+def test_a_picture_draws_what_is_shown_and_says_so_while_data_hold_everything() -> None:
+    made = report()
+    two = of_metric(made.comparisons)[:2]
+    drawn = exporting.compare_file(made, "svg", drawn=two).decode()
+    assert "Drawn: 2 of 8" in drawn and "36.2" in drawn and "failed<" not in drawn
+    rows = list(csv.DictReader(io.StringIO(exporting.compare_file(made, "csv", drawn=two).decode())))
+    assert len(rows) == len(made.comparisons)
+
+
+def test_the_figure_says_the_facts() -> None:
+    lines = " ".join(exporting.facts(report()))
+    for part in (BASELINE, CONTENDER, NODE, "AMD EPYC", "13 interleaved rounds", "UTC", "±3", "over the 6 of 8"):
+        assert part in lines
+
+
+def test_file_names_hold_no_path_and_no_surprise() -> None:
+    strange = replace(report(), contender="../../etc/passwd\x00 <b>")
+    assert exporting.file_name(strange, "csv") == "..-..-etc-passwd-b-_against_1.10.2+cpu_on_epyc-01.csv"
+    assert exporting.file_name(report(), "md").endswith(".md")
+
+
+def test_the_distribution_frame_holds_the_median_of_each_round() -> None:
+    sides = report().measurements[:2]
+    rounds, unit = frames.round_rows(sides)
+    assert unit == "µs" and list(rounds["build"].unique()) == [f"{BASELINE} (baseline)", CONTENDER]
+    assert sides[0].sample is not None
+    assert rounds["value"][0] == pytest.approx(sides[0].sample.rounds[0][1] * 1e6)
+
+
+def test_reports_read_the_store(services: Services) -> None:
+    run = measured(services)
+    q = services.queries
+    pair = of_pair(q, catalog(), BASELINE, CONTENDER, NODE)
+    (alone,) = of_run(q, catalog(), q.run(run))
+    assert [c.verdict for c in pair.comparisons] == [c.verdict for c in alone.comparisons]
+    assert (pair.preset, pair.margin, len(pair.comparisons)) == ("standard", 0.03, 8)
+    assert {e.build for e in effects_of(q, catalog(), pair)} == {BASELINE, CONTENDER}
+    with pytest.raises(UserError, match="choose two different ones"):
+        of_pair(q, catalog(), BASELINE, BASELINE, NODE)
+    with pytest.raises(NotFound):
+        of_pair(q, catalog(), BASELINE, CONTENDER, "nowhere")

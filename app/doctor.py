@@ -114,7 +114,7 @@ def _sqlite(settings: Settings) -> Check:
 
 
 def _database(settings: Settings) -> Check:
-    from db.migrate import schema_revision
+    from db.engine import schema_revision
 
     bootstrap.configure(settings)
     kind = "SQLite" if settings.database_path else "PostgreSQL"

@@ -15,7 +15,7 @@ WANTED = ("1.10.2", "2.13.0")
 
 def queue_first_comparison(services: Services) -> str:
     """Queues it when no run was ever queued; a sentence about it, empty when there is nothing to say."""
-    if services.queries.runs(limit=1):
+    if not services.settings.first_run or services.queries.runs(limit=1):
         return ""
     builds = first_builds(services)
     if len(builds) < 2:
@@ -33,8 +33,7 @@ def queue_first_comparison(services: Services) -> str:
 
 def first_builds(services: Services) -> tuple[str, ...]:
     """1.10.2 and 2.13.0 where Pythons for both are found or can be had, else the two newest that the machine's Pythons support."""
-    found = operate.pythons_found(services.settings)
-    versions = {".".join(version.split(".")[:2]) for version, _ in found}
-    if all(operate.python_available(services.settings, build, versions) for build in WANTED):
+    if all(operate.python_available(services.settings, build) for build in WANTED):
         return WANTED
-    return newest_for(versions)[:2][::-1]
+    found = {".".join(version.split(".")[:2]) for version, _ in operate.pythons_found(services.settings)}
+    return newest_for(found)[:2][::-1]

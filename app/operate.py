@@ -16,7 +16,7 @@ from pathlib import Path
 from core.versions import parse_spec, require_supported
 
 from app.bootstrap import Services
-from core.errors import NotFound, UserError
+from core.errors import FlashpointError, NotFound, UserError
 from core.model import RunState
 from core.settings import Settings
 
@@ -69,17 +69,19 @@ def perform_inline(services: Services, run_ids: Sequence[int], say: Callable[[st
 
 def add_build(services: Services, text: str, python: str | None, say: Callable[[str], None]) -> Made:
     """Makes the environment of a build on this machine and puts it on record. Raises UserError, BuildFailed."""
-    from workers.inventory import record
+    from workers.inventory import environments_of, record
 
     spec = require_supported(parse_spec(text))
     register_node(services)
-    made = _environments(services.settings, say).prepare(spec, python=python)
+    made = environments_of(services.settings, say).prepare(spec, python=python)
     record(services.store, services.settings.node_name, str(spec), made)
     return Made(made.build.label, made.name, made.python_version, made.size_bytes, made.reused, dict(made.probe))
 
 
 def remove_build(services: Services, text: str, say: Callable[[str], None]) -> str:
     """Removes the environment of a build from this machine; its measurements stay. Returns its label. Raises NotFound."""
+    from workers.inventory import environments_of
+
     node = services.settings.node_name
     view = services.queries.build(text, node)
     if view is None or view.state != "ready":
@@ -89,7 +91,7 @@ def remove_build(services: Services, text: str, say: Callable[[str], None]) -> s
     live = services.queries.runs(states=(RunState.PREPARING, RunState.RUNNING))
     if any(view.label in run.builds and run.node == node for run in live):
         raise UserError(f"The build {view.label} is being measured now; cancel that run first or wait for its end.")
-    _environments(services.settings, say).remove(view.environment)
+    environments_of(services.settings, say).remove(view.environment)
     services.store.environment_removed(node, view.environment)
     return view.label
 
@@ -118,16 +120,15 @@ def pythons_found(settings: Settings) -> tuple[tuple[str, Path], ...]:
     return tuple((python.version, python.path) for python in found_pythons(settings.pythons, os.environ))
 
 
-def _environments(settings: Settings, say: Callable[[str], None]):  # type: ignore[no-untyped-def]
-    from workers.environments import Environments
+def python_available(settings: Settings, build: str) -> bool:
+    """Whether a Python for this build is on the machine, or uv has one at hand or can fetch it now."""
+    from workers.inventory import environments_of
 
-    return Environments(
-        settings.environments_dir,
-        torch_backend=settings.torch_backend,
-        pythons=tuple(str(p) for p in settings.pythons),
-        environ=os.environ,
-        say=say,
-    )
+    try:
+        environments_of(settings, lambda _: None).python_for(parse_spec(build))
+    except FlashpointError:
+        return False
+    return True
 
 
 def broker_answers(settings: Settings) -> bool:
@@ -135,10 +136,11 @@ def broker_answers(settings: Settings) -> bool:
     from redis import Redis
     from redis.exceptions import RedisError
 
-    socket_path = settings.broker_socket
-    how = {"socket_timeout": 2, "socket_connect_timeout": 2}
+    path = settings.broker_socket
     client = (
-        Redis(unix_socket_path=str(socket_path), **how) if socket_path else Redis.from_url(settings.broker_url, **how)
+        Redis(unix_socket_path=str(path), socket_timeout=2, socket_connect_timeout=2)
+        if path
+        else Redis.from_url(settings.broker_url, socket_timeout=2, socket_connect_timeout=2)
     )
     try:
         return bool(client.ping())

@@ -19,7 +19,7 @@ from app import operate
 from app.bootstrap import Services
 from app.first import queue_first_comparison
 from app.processes import Child
-from core.errors import RunFailed, UserError
+from core.errors import FlashpointError, RunFailed, UserError
 
 HOST = "127.0.0.1"
 READY_S = 90.0
@@ -43,14 +43,22 @@ def up(services: Services, port: int, say: Callable[[str], None]) -> None:
                 return
             print(f"Flashpoint is at http://{HOST}:{port}", flush=True)
             say(f"Data is in {services.settings.data}. Ctrl-C ends everything.")
-            sentence = queue_first_comparison(services)
-            if sentence:
-                say(sentence)
+            # Asking for a Python may take a while, and the parts must be watched meanwhile.
+            threading.Thread(target=_first, args=(services, say), name="first comparison", daemon=True).start()
             _watch(children, told, say)
         finally:
             for child in reversed(children):
                 child.stop()
             say("Everything has ended.")
+
+
+def _first(services: Services, say: Callable[[str], None]) -> None:
+    try:
+        sentence = queue_first_comparison(services)
+    except FlashpointError as error:
+        sentence = f"The first comparison was not queued: {error}"
+    if sentence:
+        say(sentence)
 
 
 def _children(services: Services, port: int) -> list[Child]:

@@ -19,7 +19,7 @@ def main() -> int:
 
 
 def _newest() -> tuple[str, Path]:
-    from workers.environments import environments_of
+    from workers.inventory import environments_of
 
     made = environments_of(settings_from(os.environ), lambda line: print(line, file=sys.stderr)).prepare(
         parse_spec("2.13.0")

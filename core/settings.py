@@ -51,6 +51,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("FLASHPOINT_NODE_NAME", "the host name", "What this machine is called as a node."),
     Setting("FLASHPOINT_SUITES_PATH", "none", "A folder with further suite files."),
     Setting("FLASHPOINT_PORT", "8501", "The port of the dashboard on 127.0.0.1."),
+    Setting("FLASHPOINT_FIRST_RUN", "on", "Whether `flashpoint up` queues a first comparison on an empty database: on or off."),
     Setting(
         "FLASHPOINT_PYTHONS",
         "those found on the machine",
@@ -72,6 +73,7 @@ class Settings:
     port: int
     pythons: tuple[Path, ...]
     broker_embedded: bool
+    first_run: bool = True
 
     @property
     def database_path(self) -> Path | None:
@@ -126,6 +128,7 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         port=_port(given["FLASHPOINT_PORT"]),
         pythons=_pythons(given["FLASHPOINT_PYTHONS"], home),
         broker_embedded=not given["FLASHPOINT_BROKER_URL"],
+        first_run=_switch("FLASHPOINT_FIRST_RUN", given["FLASHPOINT_FIRST_RUN"] or "on"),
     )
 
 
@@ -216,6 +219,12 @@ def _port(text: str) -> int:
     if not re.match(r"[0-9]{1,5}\Z", port) or not 1 <= int(port) <= 65535:
         raise UserError(f"FLASHPOINT_PORT is {port[:20]!r}; it must be a number from 1 to 65535.")
     return int(port)
+
+
+def _switch(name: str, text: str) -> bool:
+    if text not in ("on", "off"):
+        raise UserError(f"{name} is {text[:20]!r}; it must be on or off.")
+    return text == "on"
 
 
 def _pythons(text: str, home: Path) -> tuple[Path, ...]:

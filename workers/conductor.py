@@ -78,7 +78,13 @@ class Conductor:
         self.tallies: dict[Place, Tally] = {}
         self.seconds: list[float] = []
         self.begun = time.monotonic()
-        self.progress = Progress("measuring", "", "", 0, plan.rounds, 0, len(self.cases))
+        self.progress = Progress(
+            "measuring",
+            rounds=plan.rounds,
+            cases=len(self.cases),
+            environments_ready=len(self.pythons),
+            environments=len(self.pythons),
+        )
 
     def rounds(self, after_round: Callable[[int], None]) -> None:
         """Performs all rounds; ``after_round`` gets the number of rounds done. Raises Stopped."""

@@ -17,8 +17,8 @@ from core.versions import parse_spec
 from db.records import Claim, MeasurementRecord
 from db.store import LEASE_S, Store
 from workers.conductor import Conductor, Place, Tally
-from workers.environments import Environment, Environments
-from workers.inventory import record
+from workers.environments import Environment
+from workers.inventory import environments_of, record
 from workers.launcher import Launcher, stage_suites
 from workers.lease import Lease
 from workers.spool import Spool
@@ -97,13 +97,7 @@ class _Performance:
     # -- environments ----------------------------------------------------------------------------------------------
 
     def _prepare(self) -> list[Environment]:
-        made = Environments(
-            self.settings.environments_dir,
-            torch_backend=self.settings.torch_backend,
-            pythons=tuple(str(p) for p in self.settings.pythons),
-            environ=os.environ,
-            say=self.note,
-        )
+        made = environments_of(self.settings, self.note)
         ready: list[Environment] = []
         for position, spec in enumerate(self.plan.builds):
             self.progress(

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from app import exporting, frames, reports
+from app import reports
 from app.bootstrap import Services
 from app.cli import payload
 from app.cli.console import Json, RunsFailed, Slower, print_json, print_table, say, services
@@ -134,6 +134,8 @@ def _judge(s: Services, runs: list[RunView], fail_on_regression: bool, waited: b
 
 
 def _print_run(s: Services, run: RunView) -> None:
+    from app import frames
+
     found = reports.of_run(s.queries, s.catalog, run)
     for report in found:
         print_report(report)
@@ -161,6 +163,8 @@ def _print_run(s: Services, run: RunView) -> None:
 
 def print_report(report: Report) -> None:
     """The sentence, how it was measured, and a row for each case and variant."""
+    from app import exporting, frames  # the charts' libraries take a second; not every command needs them
+
     rows = sentences.of_metric(report.comparisons)
     print("\n" + sentences.compare(report).text)
     for line in exporting.facts(report):
@@ -202,6 +206,8 @@ def compare(
     ] = None,
 ) -> None:
     """Compare two measured builds."""
+    from app import exporting
+
     s = services()
     report = _report(s, base, contender, suite, node)
     if form == "table":

@@ -51,6 +51,8 @@ def test_rings_survive_a_kill_of_the_server(settings: Settings) -> None:
     Redis(unix_socket_path=str(settings.broker_socket)).execute_command("WAITAOF", 1, 0, 2000)
     pid = int((settings.broker_dir / "valkey.pid").read_text())
     os.kill(pid, signal.SIGKILL)
+    while Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z":
+        pass  # its end takes a moment
     again = make_server(settings)
     again.start()
     try:

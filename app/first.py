@@ -9,7 +9,8 @@ from core.usecases import SubmitInput
 from core.versions import newest_for
 
 SUITE = "cpu-fusion"
-#: The release that brought fusing on the CPU, and the newest that is tried here: the change between them is large and known.
+#: The release that brought fusing on the CPU, and the newest that is tried here: the change between them is large and
+#: known.
 WANTED = ("1.10.2", "2.13.0")
 
 
@@ -32,7 +33,9 @@ def queue_first_comparison(services: Services) -> str:
 
 
 def first_builds(services: Services) -> tuple[str, ...]:
-    """1.10.2 and 2.13.0 where Pythons for both are found or can be had, else the two newest that the machine's Pythons support."""
+    """1.10.2 and 2.13.0 where Pythons for both are found or can be had, else the two newest that the machine's Pythons
+    support.
+    """
     if all(operate.python_available(services.settings, build) for build in WANTED):
         return WANTED
     found = {".".join(version.split(".")[:2]) for version, _ in operate.pythons_found(services.settings)}

@@ -1,7 +1,7 @@
 """What this process does itself on this machine: runs in line, environments, the worker and the scheduler.
 
-Beside ``app/bootstrap.py`` the only file of ``app`` that knows the workers; they are imported when they are needed, so that
-``flashpoint suites`` does not wait for Celery.
+Beside ``app/bootstrap.py`` the only file of ``app`` that knows the workers; they are imported when they are needed, so
+that ``flashpoint suites`` does not wait for Celery.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.versions import parse_spec, require_supported
-
 from app.bootstrap import Services
 from core.errors import FlashpointError, NotFound, UserError
 from core.model import RunState
 from core.settings import Settings
+from core.versions import parse_spec, require_supported
 
 LEASE_S = 30.0
 
@@ -79,7 +78,9 @@ def add_build(services: Services, text: str, python: str | None, say: Callable[[
 
 
 def remove_build(services: Services, text: str, say: Callable[[str], None]) -> str:
-    """Removes the environment of a build from this machine; its measurements stay. Returns its label. Raises NotFound."""
+    """Removes the environment of a build from this machine; its measurements stay. Returns its label. Raises
+    NotFound.
+    """
     from workers.inventory import environments_of
 
     node = services.settings.node_name

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,7 +42,7 @@ class Child:
                 stderr=log,
                 env=dict(self.environ),
                 start_new_session=True,  # Ctrl-C in the terminal reaches the parent alone, which ends all in order
-                preexec_fn=_die_with_parent,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 (a prctl and nothing else)
             )
         self.started = time.monotonic()
 
@@ -71,10 +72,8 @@ class Child:
                 self.process.wait(self.patience_s)
             except subprocess.TimeoutExpired:
                 print(f"{self.name} did not end in {self.patience_s:g} s and is killed", file=sys.stderr)
-        try:
+        with suppress(ProcessLookupError):  # the whole group may have ended
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # the whole group has ended
         self.process.wait()
 
 

@@ -92,7 +92,8 @@ def _wait_for(child: Child, deadline: float, told: threading.Event, ready: Calla
         code = child.died()
         if code is not None:
             raise RunFailed(
-                f"The {child.name} ended with exit code {code} while starting; its log {child.log} ends:\n{child.last_lines()}"
+                f"The {child.name} ended with exit code {code} while starting; "
+                f"its log {child.log} ends:\n{child.last_lines()}"
             )
         if time.monotonic() > deadline:
             raise RunFailed(

@@ -1,1 +1,3 @@
-"""The benchmark suites: one file asks one question about PyTorch. Runs inside every target environment (Python 3.9+)."""
+"""The benchmark suites: one file asks one question about PyTorch. Runs inside every target environment (Python
+3.9+).
+"""

@@ -1,7 +1,7 @@
 """cpu-fusion: what does fusing pointwise operations on the CPU gain, by NNC in TorchScript and by torch.compile?
 
-The CPU fuser of TorchScript is switched by process-wide flags, so each variant sets them in its own child. It needs an LLVM
-back end: without one, every scripted call after the override throws, so that is asked first.
+The CPU fuser of TorchScript is switched by process-wide flags, so each variant sets them in its own child. It needs an
+LLVM back end: without one, every scripted call after the override throws, so that is asked first.
 """
 
 from __future__ import annotations

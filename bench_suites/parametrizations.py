@@ -1,7 +1,7 @@
 """parametrizations: what does computing a weight from other tensors cost, against a plain layer with that very weight?
 
-The plain layer of each child holds a copy of the parametrized layer's weight, so all variants must agree with it. Pruning
-multiplies by a mask on every call: on a dense CPU it is an overhead, not a gain.
+The plain layer of each child holds a copy of the parametrized layer's weight, so all variants must agree with it.
+Pruning multiplies by a mask on every call: on a dense CPU it is an overhead, not a gain.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ suite = Suite(
 )
 
 BATCH = 32
-# Power iteration and Cayley's solve carry single-precision error; a wrong weight would be off by orders of magnitude more.
+# Power iteration and Cayley's solve carry single-precision error; a wrong weight would be off by orders of magnitude
+# more.
 AGREE = close(rtol=2e-2, atol=2e-3)
 
 
@@ -169,6 +170,4 @@ def _registered(ctx, size, parametrization):
 
 
 def _prune_l1(ctx, size):
-    from torch.nn.utils import prune
-
-    return prune.l1_unstructured(ctx.torch.nn.Linear(size, size), name="weight", amount=0.5)
+    return ctx.torch.nn.utils.prune.l1_unstructured(ctx.torch.nn.Linear(size, size), name="weight", amount=0.5)

@@ -1,4 +1,6 @@
-"""``python -m benchmarks [PYTHON ...]``: on the interpreters given, else on PyTorch 2.13.0, whose environment is made if need be."""
+"""``python -m benchmarks [PYTHON ...]``: on the interpreters given, else on PyTorch 2.13.0, whose environment is made
+if need be.
+"""
 
 from __future__ import annotations
 

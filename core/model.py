@@ -243,8 +243,8 @@ class MeasurementView:
 class ComparisonView:
     """Contender against baseline for one case, variant and metric, with both raw values.
 
-    When either side has no number, ``ratio`` and what follows are None, ``verdict`` is None and ``outcome`` and ``reason`` say
-    why. ``paired`` is False for the weaker kind (different runs).
+    When either side has no number, ``ratio`` and what follows are None, ``verdict`` is None and ``outcome`` and
+    ``reason`` say why. ``paired`` is False for the weaker kind (different runs).
     """
 
     case: str

@@ -51,7 +51,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("FLASHPOINT_NODE_NAME", "the host name", "What this machine is called as a node."),
     Setting("FLASHPOINT_SUITES_PATH", "none", "A folder with further suite files."),
     Setting("FLASHPOINT_PORT", "8501", "The port of the dashboard on 127.0.0.1."),
-    Setting("FLASHPOINT_FIRST_RUN", "on", "Whether `flashpoint up` queues a first comparison on an empty database: on or off."),
+    Setting(
+        "FLASHPOINT_FIRST_RUN",
+        "on",
+        "Whether `flashpoint up` queues a first comparison on an empty database: on or off.",
+    ),
     Setting(
         "FLASHPOINT_PYTHONS",
         "those found on the machine",

@@ -13,7 +13,7 @@ from core.errors import UserError
 from core.model import PRESETS, BuildView, CaseInfo, NodeView, Preset, RequestSpec, RunPlan, SuiteInfo
 from core.versions import parse_spec, require_supported
 
-__all__ = ["SubmitInput", "Submission", "catalog", "estimate", "plan", "references", "submit"]
+__all__ = ["Submission", "SubmitInput", "catalog", "estimate", "plan", "references", "submit"]
 
 IMPORT_S = 3.5  # a fresh process of each of two builds, side by side
 CHILD_S = 0.4  # one child: fork, set up, warm up, take its turns
@@ -22,7 +22,9 @@ MAX_BUILDS = 12
 
 @dataclass(frozen=True)
 class SubmitInput:
-    """What a person gave. ``builds`` are specs; without ``baseline`` the first is it. ``node`` None means the only one."""
+    """What a person gave. ``builds`` are specs; without ``baseline`` the first is it. ``node`` None means the only
+    one.
+    """
 
     suites: tuple[str, ...]
     case_glob: str | None

@@ -6,6 +6,8 @@ import importlib
 import logging
 import os
 import sqlite3
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_S = 30
 SCRIPTS = Path(__file__).parent / "migrations"
+_ALEMBIC = threading.Lock()  # Alembic keeps its context in a module: one upgrade at a time in a process
 _ADVISORY_LOCK = 0x466C6173  # "Flas": a number that no other program on the server should use
 
 
@@ -87,13 +90,10 @@ def _sqlite_engine(url: str, file: Path) -> Engine:
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _record: object) -> None:
         connection.isolation_level = None  # the driver must not begin transactions of its own: begin() does
-        for pragma in (
-            f"busy_timeout={BUSY_TIMEOUT_S * 1000}",
-            f"journal_mode={'WAL' if safe else 'DELETE'}",
-            "synchronous=FULL",
-            "foreign_keys=ON",
-        ):
-            connection.execute(f"PRAGMA {pragma}")
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_S * 1000}")
+        _set_journal(connection, "wal" if safe else "delete", module)
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -101,6 +101,20 @@ def _sqlite_engine(url: str, file: Path) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _set_journal(connection: Any, mode: str, module: ModuleType) -> None:
+    """Waits by itself: changing the mode does not heed busy_timeout while another process opens the new file."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            if connection.execute("PRAGMA journal_mode").fetchall() != [(mode,)]:
+                connection.execute(f"PRAGMA journal_mode={mode}").fetchall()
+            return
+        except module.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _forget_after_fork(engine: Engine) -> None:
@@ -154,7 +168,8 @@ def migrate(engine: Engine, *, scripts: Path = SCRIPTS) -> Migration:
         _refuse_foreign(connection, config, before)
         backup = _copy(engine, before) if before and engine.dialect.name == "sqlite" else None
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        with _ALEMBIC:
+            command.upgrade(config, "head")
         if connection.dialect.name == "sqlite":
             orphan = connection.execute(text("PRAGMA foreign_key_check")).first()
             if orphan:

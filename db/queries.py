@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from packaging.version import InvalidVersion, Version
 from sqlalchemy import Connection, Engine, Select, case, func, select
 
 from core.errors import NotFound
 from core.model import BuildView, LogLine, MeasurementView, NodeView, RunState, RunView
+from core.versions import in_order
 from db import measured
 from db.codecs import plan_from_json, progress_from_json
 from db.leases import LIVE, is_id, no_run, node_id_of
@@ -135,15 +135,8 @@ class Queries:
 
 
 def newest_first(labels: Iterable[str]) -> tuple[str, ...]:
-    """Labels by version, newest first; those that are no version come last, by name."""
-    return tuple(sorted(sorted(labels), key=_age, reverse=True))
-
-
-def _age(label: str) -> tuple[bool, Version]:
-    try:
-        return True, Version(label)
-    except InvalidVersion:
-        return False, Version("0")
+    """Labels of builds, newest first, as ``core.versions`` orders them."""
+    return tuple(reversed(in_order(labels)))
 
 
 def _node_views(connection: Connection, wanted: Select[Any]) -> tuple[NodeView, ...]:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 
 def find_programs() -> Path | None:
-    """The folder of initdb and pg_ctl, the newest version first; None when PostgreSQL is not installed."""
+    """The folder of initdb and postgres, the newest version first; None when PostgreSQL is not installed."""
     installed = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)
     on_path = shutil.which("initdb")
     for folder in [*installed, *([Path(on_path).resolve().parent] if on_path else [])]:
-        if (folder / "initdb").exists() and (folder / "pg_ctl").exists():
+        if (folder / "initdb").exists() and (folder / "postgres").exists():
             return folder
     return None
 
@@ -29,39 +32,65 @@ def unprivileged_user() -> str | None:
 
 @contextmanager
 def server(programs: Path) -> Iterator[str]:
-    """Starts a server and gives the address of its maintenance database; stops it and removes its files at the end."""
+    """Starts a server and gives the address of its maintenance database; stops it and removes its files at the end.
+
+    The server is a child that the kernel ends with this process: a test run that is killed leaves none behind.
+    """
     user = unprivileged_user()
     folder = Path(tempfile.mkdtemp(prefix="fp-pg-"))
     if user:
         account = pwd.getpwnam(user)
         os.chown(folder, account.pw_uid, account.pw_gid)
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PG")} | {"HOME": str(folder)}
-
-    def call(program: str, *arguments: str) -> None:
-        done = subprocess.run(
-            [programs / program, *arguments],
-            user=user,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,  # a pipe would stay open in the server
-            stderr=subprocess.PIPE if program == "initdb" else subprocess.DEVNULL,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        if done.returncode:
-            log = folder / "log"
-            raise RuntimeError(f"{program} failed: {done.stderr or (log.read_text() if log.exists() else '')}")
-
-    data, log = str(folder / "data"), str(folder / "log")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
+    environment = {**kept, "HOME": str(folder)}
+    data = folder / "data"
     try:
-        call("initdb", "-D", data, "-U", "flashpoint", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-        options = f"-c listen_addresses='' -k {folder} -c fsync=off -c max_connections=60"
-        call("pg_ctl", "-D", data, "-l", log, "-w", "-o", options, "start")
+        _init(programs, data, user, environment)
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [programs / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"],
+                user=user,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_end_with_parent,
+            )
         try:
+            _wait_until_ready(programs, process, folder)
             yield f"postgresql+psycopg://flashpoint@/postgres?host={folder}"
         finally:
-            call("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
+            process.send_signal(signal.SIGQUIT)  # at once: nothing of it is needed again
+            process.wait(30)
     finally:
         shutil.rmtree(folder)
+
+
+def _init(programs: Path, data: Path, user: str | None, environment: dict[str, str]) -> None:
+    wanted = ["-U", "flashpoint", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
+    done = subprocess.run(
+        [programs / "initdb", "-D", data, *wanted],
+        user=user,
+        cwd=data.parent,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"initdb failed: {done.stderr}")
+
+
+def _wait_until_ready(programs: Path, process: subprocess.Popen[bytes], folder: Path) -> None:
+    deadline = time.monotonic() + 60
+    while subprocess.run([programs / "pg_isready", "-q", "-h", folder], check=False).returncode:
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"PostgreSQL did not start: {(folder / 'log').read_text(errors='replace')}")
+        time.sleep(0.05)
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG

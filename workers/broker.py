@@ -1,7 +1,7 @@
 """The embedded broker: a Valkey server on a private Unix socket, its append-only file in the data folder.
 
-``python -m workers.broker`` runs it until told to stop. A server that a killed parent left behind is ended first, because its
-socket would be taken.
+``python -m workers.broker`` runs it until told to stop. A server that a killed parent left behind is ended first,
+because its socket would be taken.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The Celery app. It is a doorbell only: SQL holds the truth, so it has no result backend, no ETA tasks and no priorities."""
+"""The Celery app. It is a doorbell only: SQL holds the truth, so it has no result backend, no ETA tasks and no
+priorities.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from workers.celery_app import WORK, make_celery, queue_of
 
 
 def ring(settings: Settings, node: str, device: str) -> None:
-    """Tells the worker of that device that a run is queued. Raises Unavailable, within seconds, when the broker is away.
+    """Tells the worker of that device that a run is queued. Raises Unavailable, within seconds, when the broker is
+    away.
 
     A ring that is lost does no harm: the scheduler rings again for every queued run.
     """

@@ -53,8 +53,8 @@ Place = tuple[str, str, int]
 class Conductor:
     """Measures one run's plan in the given interpreters (baseline first).
 
-    ``on_case`` is told of each case's results of a round as they come; ``on_progress`` of where the run is; ``stop`` is asked
-    every quarter of a second.
+    ``on_case`` is told of each case's results of a round as they come; ``on_progress`` of where the run is; ``stop`` is
+    asked every quarter of a second.
     """
 
     def __init__(
@@ -88,7 +88,8 @@ class Conductor:
 
     def rounds(self, after_round: Callable[[int], None]) -> None:
         """Performs all rounds; ``after_round`` gets the number of rounds done. Raises Stopped."""
-        # A Unix socket's path holds about 100 bytes, so it lives in a short private folder and not among the run's files.
+        # A Unix socket's path holds about 100 bytes, so it lives in a short private folder and not among the run's
+        # files.
         with tempfile.TemporaryDirectory(prefix="flashpoint-") as folder:
             stage = Stage(os.path.join(folder, "stage"), self.stop)
             try:

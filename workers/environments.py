@@ -107,7 +107,9 @@ class Environments:
         return environment
 
     def python_for(self, spec: Spec, *, stop: Callable[[], bool] = _never) -> Python:
-        """The Python that an environment of ``spec`` would get, fetched when the machine has none. UserError, BuildFailed."""
+        """The Python that an environment of ``spec`` would get, fetched when the machine has none. UserError,
+        BuildFailed.
+        """
         installer = Installer(sources_from_pip(self.environ), self.environ, self.say)
         return self._python(require_supported(spec).version or Version("0"), None, installer, stop)
 

@@ -1,4 +1,6 @@
-"""Starts measured processes under a supervisor, with a scrubbed environment, from a folder that holds only the suites."""
+"""Starts measured processes under a supervisor, with a scrubbed environment, from a folder that holds only the
+suites.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ PASSED_ON = (
 
 
 def stage_suites(folder: Path) -> Path:
-    """Copies ``bench_suites`` into a folder of its own below ``folder``, named by content; returns the folder to start in."""
+    """Copies ``bench_suites`` into a folder of its own below ``folder``, named by content; returns the folder to start
+    in.
+    """
     source = Path(bench_suites.__file__).parent
     files = sorted(p for p in source.rglob("*.py"))
     digest = hashlib.sha256()
@@ -51,7 +55,9 @@ def stage_suites(folder: Path) -> Path:
 
 
 def scrubbed(python: Path, private: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a measured process: one thread, private caches and temporary files, the environment's bin first."""
+    """The environment of a measured process: one thread, private caches and temporary files, the environment's bin
+    first.
+    """
     kept = {name: environ[name] for name in PASSED_ON if name in environ}
     for name in ("cache", "tmp", "home"):
         (private / name).mkdir(parents=True, exist_ok=True)
@@ -107,7 +113,8 @@ class Launcher:
             raise RunFailed("the supervisor of the run is gone; queue the run again") from error
 
     def start(self, python: Path, name: str, arguments: Sequence[str]) -> Callable[[], str | None]:
-        """Starts ``python -m bench_suites.kit ARGUMENTS``; the returned function tells why the process is gone, or None.
+        """Starts ``python -m bench_suites.kit ARGUMENTS``; the returned function tells why the process is gone, or
+        None.
 
         Raises RunFailed when the supervisor is gone.
         """

@@ -47,7 +47,9 @@ def _memory_bytes() -> int:
 
 
 def _gpus() -> tuple[list[str], str]:
-    """The models of the GPUs and the driver's version, as nvidia-smi tells; nothing where it is not installed or fails."""
+    """The models of the GPUs and the driver's version, as nvidia-smi tells; nothing where it is not installed or
+    fails.
+    """
     program = shutil.which("nvidia-smi")
     if program is None:
         return [], ""

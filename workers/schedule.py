@@ -1,7 +1,7 @@
 """Celery's beat with its own scheduler: it reads SQL and has no other memory.
 
-Every few seconds it ends or requeues runs whose lease ran out (reaper) and rings again for queued runs that nobody rang for
-(reconciler). It runs beside the workers, so a long benchmark never holds it up.
+Every few seconds it ends or requeues runs whose lease ran out (reaper) and rings again for queued runs that nobody rang
+for (reconciler). It runs beside the workers, so a long benchmark never holds it up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What a run measured, written to a local file before it goes to the database: a crash loses only what was not yet said."""
+"""What a run measured, written to a local file before it goes to the database: a crash loses only what was not yet
+said.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""The parent of everything that a run starts. Runs by itself (standard library only) and outlives neither its run nor its worker.
+"""The parent of everything that a run starts. Runs by itself (standard library only) and outlives neither its run nor
+its worker.
 
-Commands come as JSON lines on standard input: ``{"start": NAME, "argv": [...], "env": {...}, "cwd": DIR, "log": FILE}`` and
-``{"stop": true}``. It answers with ``{"started": NAME, "pid": N}``, ``{"exited": NAME, "code": N}`` and, at the end,
-``{"stopped": true, "survivors": [PID, ...]}``. The end of standard input (the worker died) means stop. On Linux it is the
-subreaper of its descendants, so that grandchildren in sessions of their own are found and ended too.
+Commands come as JSON lines on standard input: ``{"start": NAME, "argv": [...], "env": {...}, "cwd": DIR, "log": FILE}``
+and ``{"stop": true}``. It answers with ``{"started": NAME, "pid": N}``, ``{"exited": NAME, "code": N}`` and, at the
+end, ``{"stopped": true, "survivors": [PID, ...]}``. The end of standard input (the worker died) means stop. On Linux it
+is the subreaper of its descendants, so that grandchildren in sessions of their own are found and ended too.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Supervisor:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=_limit,
+                preexec_fn=_limit,  # noqa: PLW1509 (this process has one thread)
             )
         self.processes[name] = process
         self.groups.add(process.pid)

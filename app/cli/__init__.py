@@ -1,4 +1,5 @@
-"""The command ``flashpoint``. Exit codes: 0 done, 1 a regression with --fail-on-regression, 2 wrong usage, 3 a run failed.
+"""The command ``flashpoint``. Exit codes: 0 done, 1 a regression with --fail-on-regression, 2 wrong usage, 3 a run
+failed.
 
 JSON goes to standard output alone; progress and errors go to standard error.
 """

@@ -8,8 +8,8 @@ from typing import Any, Callable, Optional
 def close(rtol: float = 1e-4, atol: float = 1e-5) -> Callable[[Any, Any, Any], Optional[str]]:
     """Outputs agree when every element differs by at most ``atol + rtol * |reference|``.
 
-    The returned function takes (torch, reference output, variant output) and gives None, or a sentence that says where they
-    differ. Outputs are tensors, numbers, strings, None, or tuples, lists and dicts of these.
+    The returned function takes (torch, reference output, variant output) and gives None, or a sentence that says where
+    they differ. Outputs are tensors, numbers, strings, None, or tuples, lists and dicts of these.
     """
 
     def agree(torch: Any, want: Any, got: Any) -> Optional[str]:
@@ -56,4 +56,5 @@ def _tensors_differ(torch: Any, want: Any, got: Any, rtol: float, atol: float, w
     if float(gap.reshape(-1)[worst]) <= 0:
         return None
     a, b = float(want.reshape(-1)[worst]), float(got.reshape(-1)[worst])
-    return f"{where} differs from the reference variant's by {abs(b - a):.3g} (element {worst}: {b:.6g} instead of {a:.6g})"
+    where_worst = f"element {worst}: {b:.6g} instead of {a:.6g}"
+    return f"{where} differs from the reference variant's by {abs(b - a):.3g} ({where_worst})"

@@ -1,4 +1,6 @@
-"""``run``: measures the torch of this interpreter alone, with nothing else installed; ``flashpoint import`` reads the file."""
+"""``run``: measures the torch of this interpreter alone, with nothing else installed; ``flashpoint import`` reads the
+file.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ class Needs(NamedTuple):
     """What a suite needs.
 
     ``device`` is cpu, cuda or any; ``torch`` a range such as ``>=1.10``; ``threads`` the intra-op threads of a child;
-    ``preload`` names modules that cases import lazily: the zygote imports them once instead (those a build lacks are left out).
+    ``preload`` names modules that cases import lazily: the zygote imports them once instead (those a build lacks are
+    left out).
     """
 
     device: str = "cpu"
@@ -57,9 +58,9 @@ class Prepared(NamedTuple):
 def prepared(make: Callable[[], Callable[[], Any]], *, compiles: bool = False, cached: bool = False) -> Prepared:
     """A variant that must be made first: ``make()`` returns the callable to time.
 
-    It runs only in the child of that variant, so it may switch global modes, and may raise Unsupported or Skipped for its
-    variant alone. With ``compiles`` its duration is the metric ``compile_time``; with ``cached`` the compiler keeps a cache on
-    disk, so later rounds of a run count as ``compile_time_warm``.
+    It runs only in the child of that variant, so it may switch global modes, and may raise Unsupported or Skipped for
+    its variant alone. With ``compiles`` its duration is the metric ``compile_time``; with ``cached`` the compiler keeps
+    a cache on disk, so later rounds of a run count as ``compile_time_warm``.
     """
     return Prepared(make, compiles, cached)
 
@@ -155,8 +156,9 @@ class Suite:
     ) -> Callable[[Callable[..., Iterator[Variants]]], Callable[..., Iterator[Variants]]]:
         """Declares a generator function as a benchmark: set up, ``yield Variants(...)`` once, tear down.
 
-        ``axes`` are checked against the signature; ``quick`` narrows them for the preset quick; ``agree`` compares a variant's
-        output with the reference variant's; ``variants`` is needed only where the names cannot be read from the source.
+        ``axes`` are checked against the signature; ``quick`` narrows them for the preset quick; ``agree`` compares a
+        variant's output with the reference variant's; ``variants`` is needed only where the names cannot be read from
+        the source.
 
         Raises SuiteError, naming the file and the fix.
         """
@@ -219,5 +221,6 @@ def _check(benchmark: Benchmark) -> None:
             raise SuiteError(f"{where}: quick={values!r} must be some of the values of the axis {axis!r}")
     if benchmark.reference not in benchmark.variants:
         raise SuiteError(
-            f"{where} has no variant named {benchmark.reference!r}, its reference; it has {', '.join(benchmark.variants)}"
+            f"{where} has no variant named {benchmark.reference!r}, its reference; "
+            f"it has {', '.join(benchmark.variants)}"
         )

@@ -80,7 +80,9 @@ def describe(suites: Dict[str, Suite]) -> List[Dict[str, Any]]:
 
 
 def satisfies(version: str, wanted: str) -> bool:
-    """Whether a torch version lies in a range such as ``>=1.10,<2.3``; a local part and pre-release tags do not count."""
+    """Whether a torch version lies in a range such as ``>=1.10,<2.3``; a local part and pre-release tags do not
+    count.
+    """
     have = _numbers(version)
     for part in filter(None, (p.strip() for p in wanted.split(","))):
         match = re.match(r"(>=|<=|==|!=|>|<)\s*([0-9.]+)\Z", part)

@@ -52,7 +52,9 @@ class Bench:
         self.per_call: Dict[str, float] = {}
 
     def set_up(self) -> Callable[[], Any]:
-        """The callable to time, after it agreed with the reference. Raises Refused, Unsupported, Skipped or the author's error."""
+        """The callable to time, after it agreed with the reference. Raises Refused, Unsupported, Skipped or the
+        author's error.
+        """
         needs, torch = self.case.benchmark.suite.needs, self.torch
         if needs.torch and not satisfies(torch.__version__, needs.torch):
             raise Unsupported(f"the suite needs torch {needs.torch}")

@@ -9,8 +9,10 @@ from typing import Dict
 
 
 def probe() -> Dict[str, str]:
-    """Version, git revision, accelerator, BLAS, OpenMP and LLVM of the torch of this interpreter. Raises ImportError."""
-    import torch  # noqa: PLC0415 (the kit imports without torch)
+    """Version, git revision, accelerator, BLAS, OpenMP and LLVM of the torch of this interpreter. Raises
+    ImportError.
+    """
+    import torch
 
     config = torch.__config__.show()
     parallel = torch.__config__.parallel_info() if hasattr(torch.__config__, "parallel_info") else ""
@@ -45,7 +47,7 @@ def _llvm(torch: object) -> str:
 
 def _numpy() -> str:
     try:
-        import numpy  # noqa: PLC0415
+        import numpy
     except ImportError:
         return ""
     return str(numpy.__version__)

@@ -1,7 +1,7 @@
 """The lines that a conductor and the measured processes exchange: one JSON object a line over a Unix socket.
 
-Every connection begins with a hello that carries VERSION; a peer of another version is refused. What arrives is not trusted:
-lines are bounded, numbers are finite, and anything else is a ProtocolError.
+Every connection begins with a hello that carries VERSION; a peer of another version is refused. What arrives is not
+trusted: lines are bounded, numbers are finite, and anything else is a ProtocolError.
 """
 
 from __future__ import annotations

@@ -14,15 +14,16 @@ from .turns import ChildResult, Fork, Key, measure_case, without_number
 
 IMPORT_S = 180.0
 
-#: Starts ``serve`` for a build: (build, process name, extra arguments) -> a function that tells why the process is gone.
+#: Starts ``serve`` for a build: (build, process name, extra arguments) -> a function that tells why the process is
+#: gone.
 Launch = Callable[[str, str, List[str]], Callable[[], Optional[str]]]
 
 
 class RoundPlan(NamedTuple):
     """What one round measures.
 
-    ``cpus`` pins the children (empty: not pinned); ``cold`` is true in the first round of a run; ``done`` are the (case id, build,
-    variant) that need no more rounds.
+    ``cpus`` pins the children (empty: not pinned); ``cold`` is true in the first round of a run; ``done`` are the (case
+    id, build, variant) that need no more rounds.
     """
 
     number: int
@@ -48,7 +49,9 @@ class Crew:
         self.children = 0
 
     def assemble(self) -> None:
-        """Starts all zygotes in a drawn order and waits for them; a build whose torch does not import is absent, with a reason."""
+        """Starts all zygotes in a drawn order and waits for them; a build whose torch does not import is absent, with a
+        reason.
+        """
         builds = list(self.plan.builds)
         self.rng.shuffle(builds)
         extra = [word for suite in self.suites for word in ("--suite", suite)]

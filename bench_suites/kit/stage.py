@@ -35,7 +35,9 @@ class Peer:
 
 
 class Stage:
-    """Listens at a Unix socket for the processes of one run. ``stop`` is asked every quarter of a second while waiting."""
+    """Listens at a Unix socket for the processes of one run. ``stop`` is asked every quarter of a second while
+    waiting.
+    """
 
     def __init__(self, path: str, stop: Callable[[], bool]) -> None:
         self.path = path
@@ -49,7 +51,8 @@ class Stage:
     def expect(self, peer: str, seconds: float, gone: Callable[[], Optional[str]]) -> Peer:
         """Waits for the process that says hello with that id.
 
-        ``gone`` tells why the process will never come (None while it may). Raises TimedOut, Closed, ProtocolError, Stopping.
+        ``gone`` tells why the process will never come (None while it may). Raises TimedOut, Closed, ProtocolError,
+        Stopping.
         """
         deadline = time.monotonic() + seconds
         while peer not in self.waiting:

@@ -1,7 +1,7 @@
 """The stopwatch: a batch of calls in a generated loop, read on two clocks.
 
-A call is never wrapped: wrapping biases an operation of 5 microseconds by 1-7 %. The loop is generated so that the statement
-stands in it as written. Times are seconds per call.
+A call is never wrapped: wrapping biases an operation of 5 microseconds by 1-7 %. The loop is generated so that the
+statement stands in it as written. Times are seconds per call.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def loop(call, n):
 
 
 def make_loop(done: Callable[[], None]) -> Callable[[Callable[[], Any], int], Any]:
-    """The timed loop: ``loop(call, n) -> (wall ns, thread CPU ns)`` of n calls; ``done`` waits for a device to finish."""
+    """The timed loop: ``loop(call, n) -> (wall ns, thread CPU ns)`` of n calls; ``done`` waits for a device to
+    finish.
+    """
     import itertools
 
     space: Dict[str, Any] = {
@@ -38,7 +40,7 @@ def make_loop(done: Callable[[], None]) -> Callable[[Callable[[], Any], int], An
         "repeat": itertools.repeat,
         "done": done,
     }
-    exec(compile(_LOOP, "<timed loop>", "exec"), space)  # noqa: S102 (the text above, nothing from outside)
+    exec(compile(_LOOP, "<timed loop>", "exec"), space)
     return space["loop"]  # type: ignore[no-any-return]
 
 
@@ -51,7 +53,9 @@ class Stopwatch:
         self.estimate_ns = 0.0
 
     def warm(self, milliseconds: float, least: int = 4, limit_s: float = 3.0) -> float:
-        """Calls until ``milliseconds`` are over and ``least`` calls were made (at most ``limit_s``); seconds of a warm call."""
+        """Calls until ``milliseconds`` are over and ``least`` calls were made (at most ``limit_s``); seconds of a warm
+        call.
+        """
         seen: List[int] = []
         begin = time.perf_counter_ns()
         while True:
@@ -65,7 +69,8 @@ class Stopwatch:
     def turn(self, inner: int, calls: int) -> Dict[str, float]:
         """One turn: an untimed burn, then ``calls`` batches of ``inner`` calls.
 
-        Returns seconds per call: the median on the wall and thread CPU clocks, and the smallest wall time as a diagnostic.
+        Returns seconds per call: the median on the wall and thread CPU clocks, and the smallest wall time as a
+        diagnostic.
         """
         if self.estimate_ns < LONG_NS:
             spent = 0

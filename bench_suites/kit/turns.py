@@ -1,7 +1,8 @@
-"""Turns: the children of one case, of all builds and variants, alive together and measured one at a time in random order.
+"""Turns: the children of one case, of all builds and variants, alive together and measured one at a time in random
+order.
 
-The machine's speed drifts by tens of per cent within seconds. Turns of a few milliseconds in an order that is drawn, then
-reversed, then drawn again put every child into the same drift, so that it cancels in ratios of the same pass.
+The machine's speed drifts by tens of per cent within seconds. Turns of a few milliseconds in an order that is drawn,
+then reversed, then drawn again put every child into the same drift, so that it cancels in ratios of the same pass.
 """
 
 from __future__ import annotations
@@ -51,10 +52,11 @@ class Plan(NamedTuple):
 
 
 def plan_turns(fastest: float, slowest: float) -> Plan:
-    """Sizes the turns of one variant from its fastest and slowest build (seconds per call); the same for all its builds.
+    """Sizes the turns of one variant from its fastest and slowest build (seconds per call); the same for all its
+    builds.
 
-    A batch lasts at least 30 us, a turn about 3 ms with at least 5 batches; a call of more than 1 ms is a turn by itself. 24
-    turns, 32 where a call exceeds 1 ms, fewer (at least 6) where that would take more than CHILD_BUDGET_S.
+    A batch lasts at least 30 us, a turn about 3 ms with at least 5 batches; a call of more than 1 ms is a turn by
+    itself. 24 turns, 32 where a call exceeds 1 ms, fewer (at least 6) where that would take more than CHILD_BUDGET_S.
     """
     inner = max(1, math.ceil(BATCH_TARGET_S / max(fastest, 1e-8) - 1e-6))
     batch = inner * slowest
@@ -87,8 +89,8 @@ def measure_case(
 ) -> Dict[Key, ChildResult]:
     """Measures one case: makes all children in a drawn order, lets them take turns, ends them.
 
-    ``order(key)`` is the order for a child, ``exit_of(peer id)`` the exit code of a child that went away. A child that fails,
-    dies or hangs ends only its own measurement. Raises Stopping.
+    ``order(key)`` is the order for a child, ``exit_of(peer id)`` the exit code of a child that went away. A child that
+    fails, dies or hangs ends only its own measurement. Raises Stopping.
     """
     results: Dict[Key, ChildResult] = {}
     ready: Dict[Key, Tuple[Peer, Dict[str, Any]]] = {}

@@ -1,7 +1,10 @@
-"""A zygote: a process that imported torch and ran nothing. Each case is a fork of it: clean, and ready in milliseconds."""
+"""A zygote: a process that imported torch and ran nothing. Each case is a fork of it: clean, and ready in
+milliseconds.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import json
@@ -48,8 +51,8 @@ def import_torch(suites: List[Suite]) -> Any:
 def serve(connect: str, name: str, suites: List[str], child: Optional[str]) -> int:
     """The process's whole life: import, say hello, fork on demand, end when the conductor is gone.
 
-    ``child`` is an order as JSON: then this process measures that one case itself and never forks, which is the way out for
-    builds whose import starts threads.
+    ``child`` is an order as JSON: then this process measures that one case itself and never forks, which is the way out
+    for builds whose import starts threads.
     """
     die_with_parent()
     catalog = load_suites()
@@ -71,10 +74,8 @@ def serve(connect: str, name: str, suites: List[str], child: Optional[str]) -> i
             "import_s": time.perf_counter() - begin,
         }
     )
-    try:
+    with contextlib.suppress(Closed):  # the conductor is gone: that is the end of a zygote's work
         _serve_forks(channel, catalog, torch, connect)
-    except Closed:
-        pass  # the conductor is gone: that is the end of a zygote's work
     return 0
 
 

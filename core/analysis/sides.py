@@ -134,7 +134,9 @@ def _sample(m: MeasurementView) -> Sample:
 
 
 def _without(a: MeasurementView | None, b: MeasurementView | None, left: Side, right: Side) -> Judged:
-    """The outcome and reason of the side without a number; when neither has one, the right side's, with both reasons."""
+    """The outcome and reason of the side without a number; when neither has one, the right side's, with both
+    reasons.
+    """
     sides = [(m, side) for m, side in ((a, left), (b, right)) if m is None or m.outcome is not Outcome.OK]
     telling = [(m, side) for m, side in sides if m is not None]
     if not telling or (len(sides) == 1 and sides[0][0] is None):

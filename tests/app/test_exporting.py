@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 
 from app import exporting, frames
+from app.bootstrap import Services
 from app.reports import effects_of, of_pair, of_run
 from core.catalog import catalog
 from core.errors import NotFound, UserError
 from core.sentences import of_metric
-from tests.app.conftest import Services, measured
+from tests.app.conftest import measured
 from tests.reports import BASELINE, CONTENDER, NODE, report
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_suites.kit.protocol import MAX_LINE, Channel, Closed, ProtocolError, TimedOut, decode, encode
+from bench_suites.kit.protocol import Channel, Closed, ProtocolError, TimedOut, decode, encode
 
 scalars = (
     st.none()

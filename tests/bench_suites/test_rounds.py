@@ -1,4 +1,6 @@
-"""Rounds with real processes: zygotes, forks and turns, on a stand-in torch and a suite that misbehaves in every way."""
+"""Rounds with real processes: zygotes, forks and turns, on a stand-in torch and a suite that misbehaves in every
+way.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,7 @@ class Bench:
         (folder / "torch").mkdir()
         (folder / "torch" / "__init__.py").write_text(TORCH)
         space: dict[str, object] = {}
-        exec(compile(SUITE, str(folder / "bench_suites" / "hostile.py"), "exec"), space)
+        exec(compile(SUITE, str(folder / "bench_suites" / "hostile.py"), "exec"), space)  # noqa: S102 (the text above)
         self.suite = space["suite"]
         self.told = threading.Event()
         self.stage = Stage(str(folder / "s"), self.told.is_set)

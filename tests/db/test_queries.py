@@ -60,7 +60,7 @@ def test_builds_come_newest_first_with_what_is_on_disk(store: Store, queries: Qu
         store.record_build(replace(NEW, label=label, spec=label))
     old = store.record_build(replace(OLD, label="1.10.2+cu102", flavour="cu102"))
     labels = [view.label for view in queries.builds()]
-    assert labels == ["2.13.0.dev20261130+cpu", "1.10.2+cu102", "1.10.2+cpu", "1.9.1+cpu", "mine"]
+    assert labels == ["mine", "2.13.0.dev20261130+cpu", "1.10.2+cu102", "1.10.2+cpu", "1.9.1+cpu"]
     store.record_environment(environment(old, "e1"))
     store.record_environment(environment(old, "e2", EnvironmentState.REMOVED))
     assert {view.label: view.environment for view in queries.builds()}["1.10.2+cu102"] == "e1"
@@ -156,6 +156,13 @@ def test_only_the_same_work_on_the_same_hardware_stands_side_by_side(store: Stor
     new_revision = ran(store, record(0), record(1), key="c", plan=revised)
     found = queries.latest_measurements(BOTH, NODE.name)
     assert set(chosen(found).values()) == {new_revision} and {view.revision for view in found} == {2}
+
+
+def test_two_builds_of_an_older_revision_serve_better_than_one_of_the_newest(store: Store, queries: Queries) -> None:
+    base, contender = ran(store, record(0), key="a"), ran(store, record(1), key="b")
+    ran(store, record(1), key="c", plan=replace(PLAN, revision=2))
+    found = queries.latest_measurements(BOTH, NODE.name)
+    assert chosen(found) == {("eager", BOTH[0]): base, ("eager", BOTH[1]): contender}
 
 
 def test_what_two_builds_are_compared_by_is_limited_to_them(store: Store, queries: Queries) -> None:

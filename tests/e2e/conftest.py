@@ -31,7 +31,12 @@ class Machine:
     @property
     def environ(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("FLASHPOINT_") or k == "FLASHPOINT_PYTHONS"}
-        return {**kept, "FLASHPOINT_DATA": str(self.data), "FLASHPOINT_NODE_NAME": "bench-01", "FLASHPOINT_FIRST_RUN": "off"}
+        return {
+            **kept,
+            "FLASHPOINT_DATA": str(self.data),
+            "FLASHPOINT_NODE_NAME": "bench-01",
+            "FLASHPOINT_FIRST_RUN": "off",
+        }
 
     def flashpoint(self, *words: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
         """Runs ``flashpoint WORDS`` to its end."""
@@ -118,7 +123,8 @@ def browser(playwright: Playwright, missing: Callable[[str], None]) -> Iterator[
         missing("Chromium is not installed (on Debian: apt install chromium)")
     quiet = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"]
     made = playwright.chromium.launch(
-        executable_path=program, args=[*quiet, "--disable-component-update", "--no-first-run", "--disable-dev-shm-usage"]
+        executable_path=program,
+        args=[*quiet, "--disable-component-update", "--no-first-run", "--disable-dev-shm-usage"],
     )
     yield made
     made.close()

@@ -16,7 +16,8 @@ HOUSEHOLDER = "parametrizations/linear[size=64,mode=forward_backward]"
 @pytest.fixture(scope="module")
 def fusion(machine: Machine, real_builds: tuple[str, str]) -> Any:
     return machine.json(
-        "submit", "--suite", "cpu-fusion", "--case", "chain[n=65536]", "--build", "1.10.2", "--build", "2.13.0", "--inline", "--wait"
+        "submit", "--suite", "cpu-fusion", "--case", "chain[n=65536]", "--build", "1.10.2", "--build", "2.13.0",
+        "--inline", "--wait",
     )  # fmt: skip
 
 
@@ -68,13 +69,16 @@ def test_the_keys_of_the_json_are_the_promised_ones(fusion: Any) -> None:
 
 def test_householder_became_much_faster(machine: Machine, real_builds: tuple[str, str]) -> None:
     found = machine.json(
-        "submit", "--suite", "parametrizations", "--case", HOUSEHOLDER.split("/")[1], "--build", "1.10.2", "--build", "2.13.0",
-        "--inline", "--wait",
+        "submit", "--suite", "parametrizations", "--case", HOUSEHOLDER.split("/")[1],
+        "--build", "1.10.2", "--build", "2.13.0", "--inline", "--wait",
     )  # fmt: skip
     change = one(found["comparisons"], case=HOUSEHOLDER, variant="orthogonal_householder", metric="time")
     assert change["verdict"] == "faster"
     assert change["ratio"] < 0.7
-    assert one(found["measurements"], case=HOUSEHOLDER, variant="weight_norm", build=real_builds[0])["outcome"] == "unsupported"
+    assert (
+        one(found["measurements"], case=HOUSEHOLDER, variant="weight_norm", build=real_builds[0])["outcome"]
+        == "unsupported"
+    )
     error = one(
         found["measurements"], variant="orthogonal_householder", build=real_builds[1], metric="orthogonality_error"
     )
@@ -83,7 +87,15 @@ def test_householder_became_much_faster(machine: Machine, real_builds: tuple[str
 
 def test_one_build_alone_says_what_each_variant_gains(machine: Machine, real_builds: tuple[str, str]) -> None:
     found = machine.json(
-        "submit", "--suite", "parametrizations", "--case", "four_forwards[size=64]", "--build", "2.13.0", "--inline", "--wait"
+        "submit",
+        "--suite",
+        "parametrizations",
+        "--case",
+        "four_forwards[size=64]",
+        "--build",
+        "2.13.0",
+        "--inline",
+        "--wait",
     )
     assert found["comparisons"] == []
     assert one(found["effects"], variant="cached", metric="time")["verdict"] == "faster"

@@ -48,7 +48,9 @@ def test_from_a_click_to_a_verdict(page: Page, up: Up, machine: Machine, real_bu
     page.goto(f"{up.address}/compare?{urlencode({'baseline': baseline, 'contender': contender})}")
     expect(page.locator(".st-key-compare-chart svg, .st-key-sheet-compare svg").first).to_be_visible()
     sentence = page.locator(".fp-answer h1")
-    expect(sentence).to_have_text(re.compile(r"(Slower|Faster|The same|Nothing changed|Unsure).* \d+ (cases|comparisons)"))
+    expect(sentence).to_have_text(
+        re.compile(r"(Slower|Faster|The same|Nothing changed|Unsure).* \d+ (cases|comparisons)")
+    )
     assert f"baseline={baseline.replace('+', '%2B')}" in page.url or f"baseline={baseline}" in page.url
 
     picture = download(page, "PNG")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pwd
 import shutil
@@ -48,14 +47,24 @@ def server(programs: Path) -> Iterator[str]:
         _init(programs, data, user, environment)
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                [programs / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"],
+                [
+                    *_ends_with_us(),
+                    programs / "postgres",
+                    "-D",
+                    data,
+                    "-k",
+                    folder,
+                    "-c",
+                    "listen_addresses=",
+                    "-c",
+                    "fsync=off",
+                ],
                 user=user,
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_end_with_parent,
             )
         try:
             _wait_until_ready(programs, process, folder)
@@ -92,5 +101,6 @@ def _wait_until_ready(programs: Path, process: subprocess.Popen[bytes], folder: 
         time.sleep(0.05)
 
 
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
+def _ends_with_us() -> tuple[str, ...]:
+    setpriv = shutil.which("setpriv")  # of util-linux; without it a killed test run leaves its server behind
+    return (setpriv, "--pdeathsig", "QUIT") if setpriv else ()

@@ -46,6 +46,26 @@ def test_an_old_sqlite_gets_the_rollback_journal_and_it_is_said(
     assert "install pysqlite3" in caplog.text
 
 
+def test_opening_waits_for_a_writer_of_the_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite refuses to change the journal's mode at once, whatever busy_timeout says."""
+    writer = sqlite_module().connect(tmp_path / "f.db", isolation_level=None)
+    writer.execute("CREATE TABLE t (x)")
+    writer.execute("BEGIN IMMEDIATE")
+    waits = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        writer.execute("ROLLBACK")
+
+    monkeypatch.setattr("db.engine.time.sleep", wait)
+    engine = make_engine(f"sqlite:///{tmp_path / 'f.db'}")
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM t")) == 0
+    engine.dispose()
+    writer.close()
+    assert len(waits) == 1
+
+
 @pytest.mark.parametrize(
     ("version", "safe"),
     [

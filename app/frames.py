@@ -12,7 +12,7 @@ from core import numerals
 from core.model import ComparisonView, EffectView, MeasurementView
 from core.sentences import row_label
 
-_FOREST = ["label", "short", "ratio", "low", "high", "verdict", "p", "said", "raw", "reason"]
+_FOREST = ["label", "short", "ratio", "low", "high", "verdict", "p", "said", "raw", "interval", "p_said", "reason"]
 
 
 def verdict_words(c: ComparisonView | EffectView) -> str:
@@ -35,12 +35,21 @@ def forest_rows(comparisons: Iterable[ComparisonView]) -> pd.DataFrame:
             "p": c.p_value,
             "said": verdict_words(c),
             "raw": numerals.old_new(c.baseline_value, c.contender_value, c.unit) if c.verdict else "",
+            "interval": _interval(c),
+            "p_said": "" if c.p_value is None else f"{c.p_value:.2g}",
             "reason": c.reason,
         }
         for c in comparisons
     ]
     frame = pd.DataFrame(rows, columns=_FOREST)
     return frame.astype({"ratio": float, "low": float, "high": float, "p": float})
+
+
+def _interval(c: ComparisonView) -> str:
+    if c.ratio is None:
+        return ""
+    ends = numerals.interval(c.ci_low, c.ci_high)
+    return f"{numerals.times(c.ratio)} ({ends})" if ends else f"{numerals.times(c.ratio)} (no interval yet)"
 
 
 def compare_table(comparisons: Sequence[ComparisonView]) -> pd.DataFrame:

@@ -235,17 +235,17 @@ def overview(report: Report | None, now: datetime) -> Answer:
     )
 
 
-def run(view: RunView, report: Report | None, now: datetime) -> Answer:
-    """The opening of a run's page, for each state it can be in."""
+def run(view: RunView, reports: Sequence[Report], now: datetime) -> Answer:
+    """The opening of a run's page, for each state it can be in; ``reports`` has one for each contender."""
     plan = view.plan
     against = " against ".join((view.builds[-1], view.builds[0])) if len(view.builds) == 2 else ", ".join(view.builds)
     cases = numerals.count(len(plan.cases), "case")
     eyebrow = f"Run {view.id} on {view.node}, {plan.suite} ({cases}), {against}, {plan.preset}"
-    sentence, more = _run_lines(view, report, now)
+    sentence, more = _run_lines(view, reports, now)
     return Answer(eyebrow, sentence, more)
 
 
-def _run_lines(view: RunView, report: Report | None, now: datetime) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+def _run_lines(view: RunView, reports: Sequence[Report], now: datetime) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     p, reason = view.progress, _closed(view.reason)
     match view.state:
         case RunState.QUEUED:
@@ -262,13 +262,9 @@ def _run_lines(view: RunView, report: Report | None, now: datetime) -> tuple[tup
             )
         case RunState.FINISHED:
             took = _took(view)
-            line = (
-                verdict_line(of_metric(report.comparisons)) if report and report.comparisons else (Span("Finished."),)
-            )
-            note = missing_line(of_metric(report.comparisons)) if report else ""
-            return line, (
-                Span(f"Finished{took} after {numerals.count(p.round or view.plan.rounds, 'round')}. {note}".strip()),
-            )
+            rows = [c for report in reports for c in of_metric(report.comparisons)]
+            done = f"Finished{took} after {numerals.count(p.round or view.plan.rounds, 'round')}."
+            return verdict_line(rows) if rows else (Span("Finished."),), (Span(f"{done} {missing_line(rows)}".strip()),)
         case RunState.FAILED:
             return (Span(f"Failed at {_at(view.finished_at)}."),), (Span(reason or "No reason was recorded."),)
         case RunState.CANCELLED:

@@ -61,9 +61,9 @@ def forest(
     """Ratios with their 95 % intervals on a log axis.
 
     ``rows``: label, short (for narrow charts), ratio, low, high, verdict (NaN where there is no number), p, said (the
-    words at the end), raw (both values), reason. ``margin`` is drawn as the band that counts as the same; ``step`` is
-    a row's height in pixels. Beyond ``most`` rows a last line says how many are not drawn
-    and, in ``rest``, where they are.
+    words at the end), raw (both values), interval and p_said (in words), reason. ``margin`` is drawn as the band that
+    counts as the same; ``step`` is a row's height in pixels. Beyond ``most`` rows a last line says how many are not
+    drawn and, in ``rest``, where they are.
     """
     d = ordered(rows)
     hidden = len(d) - most
@@ -117,10 +117,8 @@ def _tips() -> list[alt.Tooltip]:
         alt.Tooltip("label:N", title="case"),
         alt.Tooltip("said:N", title="verdict"),
         alt.Tooltip("raw:N", title="baseline → contender"),
-        alt.Tooltip("ratio:Q", format=".3f"),
-        alt.Tooltip("low:Q", format=".3f", title="95 % from"),
-        alt.Tooltip("high:Q", format=".3f", title="to"),
-        alt.Tooltip("p:Q", format=".2g"),
+        alt.Tooltip("interval:N", title="ratio, 95 % interval"),
+        alt.Tooltip("p_said:N", title="p"),
         alt.Tooltip("reason:N"),
     ]
 

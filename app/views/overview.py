@@ -46,7 +46,7 @@ def _nothing_yet(runs: tuple[RunView, ...], nodes: tuple[NodeView, ...]) -> None
     live = next((r for r in reversed(runs) if not r.state.final), None)
     failed = next((r for r in runs if r.state is RunState.FAILED), None)
     if live is not None:
-        said = sentences.run(live, None, data.now())
+        said = sentences.run(live, (), data.now())
         more = (Span(f"Run {live.id} is on its way. "), *said.sentence)
         answer(Answer("", (Span("Nothing is measured yet."),), more))
         if st.button("Watch it run", type="primary", key="overview-watch"):

@@ -58,7 +58,7 @@ def _live(run_id: int) -> None:
     if run.state.final or st.session_state.pop("run-refresh-now", False):
         st.rerun(scope="app")
     _note(run)
-    answer(sentences.run(run, None, data.now()))
+    answer(sentences.run(run, (), data.now()))
     _progress(run)
     with st.container(horizontal=True, key="run-actions"):
         label = "Cancelling" if run.cancel_requested else "Cancel run"
@@ -174,16 +174,17 @@ def _verdicts(report: Report, remark: str, title: str) -> None:
     if not rows:
         return
     section(title, f"{report.contender} against {report.baseline}; {remark}")
-    chart = forest(frames.forest_rows(rows), margin=report.margin, step=row_step())
+    chart = forest(frames.forest_rows(rows), margin=report.margin, step=row_step(), rest="in Compare")
     sheet(f"run-{report.contender}", chart, f"Forest plot: {sentences.tally(rows).words}")
 
 
 def _final(run: RunView) -> None:
     reports = data.run_reports(run.id, run.state, run.progress.round)
     report = reports[-1] if reports else None
-    answer(sentences.run(run, report, data.now()))
-    if report is not None and report.comparisons:
-        tally(sentences.tally(sentences.of_metric(report.comparisons)))
+    answer(sentences.run(run, reports, data.now()))
+    rows = [c for one in reports for c in sentences.of_metric(one.comparisons)]
+    if rows:
+        tally(sentences.tally(rows))
     _progress(run)
     with st.container(horizontal=True, key="run-actions"):
         if report is not None and st.button("Compare these builds", type="primary", key="run-compare"):

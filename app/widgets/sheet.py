@@ -15,8 +15,9 @@ def section(title: str, note: str = "") -> None:
 
 def sheet(name: str, chart: alt.LayerChart, alt_text: str) -> None:
     """A chart on its sheet. ``name`` gives the classes ``st-key-sheet-NAME`` and ``st-key-NAME-chart``."""
-    with st.container(key=f"sheet-{name}"):
-        st.altair_chart(chart, theme=None, width="stretch", key=f"{name}-chart", alt=visible(alt_text))
+    # A chart without selections gets no class from its own key, so a container carries it.
+    with st.container(key=f"sheet-{name}"), st.container(key=f"{name}-chart"):
+        st.altair_chart(chart, theme=None, width="stretch", key=f"{name}-vega", alt=visible(alt_text))
 
 
 def on_phone() -> bool:

@@ -105,16 +105,14 @@ def _run(state: RunState, **fields: object) -> RunView:
 
 @pytest.mark.parametrize("state", list(RunState))
 def test_every_state_of_a_run_has_a_sentence_and_a_second_line(state: RunState) -> None:
-    said = sentences.run(
-        _run(state, progress=Progress(detail="Installing torch 1.10.2")), None, AT + timedelta(hours=1)
-    )
+    said = sentences.run(_run(state, progress=Progress(detail="Installing torch 1.10.2")), (), AT + timedelta(hours=1))
     assert said.text and said.text[0].isupper() and said.text.endswith(".")
     assert "".join(s.text for s in said.more)
     assert "Run 7 on epyc-01, cpu-fusion (2 cases), 2.13.0+cpu against 1.10.2+cpu, quick" in said.eyebrow
 
 
 def test_the_reason_of_a_failed_run_is_its_second_line() -> None:
-    said = sentences.run(_run(RunState.FAILED, reason="no space left on the device"), None, AT)
+    said = sentences.run(_run(RunState.FAILED, reason="no space left on the device"), (), AT)
     assert said.text == "Failed at 04:06 UTC."
     assert said.more[0].text == "no space left on the device."
 
@@ -123,13 +121,13 @@ def test_a_running_run_says_where_it_is() -> None:
     progress = Progress(
         "measuring", case="cpu-fusion/chain[n=1]", round=3, rounds=8, cases_done=2, cases=5, seconds_left=130
     )
-    said = sentences.run(_run(RunState.RUNNING, progress=progress), None, AT)
+    said = sentences.run(_run(RunState.RUNNING, progress=progress), (), AT)
     assert said.text == "Running: 3 of 8 rounds done."
     assert said.more[0].text == "Now cpu-fusion/chain[n=1], 2 of 5 cases of this round. About 2 min left."
 
 
 def test_a_finished_run_says_the_verdict_and_how_long_it_took() -> None:
-    said = sentences.run(_run(RunState.FINISHED), report(), AT)
+    said = sentences.run(_run(RunState.FINISHED), [report()], AT)
     assert said.text.startswith("Slower in 2, faster in 2")
     assert "Finished in 26 min after 8 rounds." in said.more[0].text
 
@@ -162,6 +160,10 @@ def test_both_values_are_said_in_one_unit(old: float, new: float, unit: str, sai
 )
 def test_a_verdict_is_said_with_sign_amount_and_word(ratio: float, verdict: str, said: str) -> None:
     assert numerals.said(ratio, verdict) == said
+
+
+def test_a_run_with_two_contenders_counts_the_comparisons_of_both() -> None:
+    assert "of 16 comparisons." in sentences.run(_run(RunState.FINISHED), [report(), report()], AT).text
 
 
 def test_times_carry_their_zone() -> None:

@@ -26,6 +26,7 @@ from workers.spool import Spool
 __all__ = ["LEASE_S", "Executor"]
 log = logging.getLogger("flashpoint.run")
 PROGRESS_S = 1.0
+EXPLAINED = 20  # lines of a failed step's output
 
 
 class Executor:
@@ -43,8 +44,9 @@ class Executor:
         """
         with Lease(self.store, claim) as lease:
             state, reason = RunState.FAILED, ""
+            performance, unbuilt = _Performance(self, claim, lease), None
             try:
-                _Performance(self, claim, lease).run()
+                performance.run()
                 state = RunState.FINISHED
             except Stopped as error:
                 if lease.lost.is_set() or not lease.cancelled.is_set():
@@ -52,7 +54,8 @@ class Executor:
                     return None
                 state, reason = RunState.CANCELLED, "Cancelled while it ran; what was measured before is kept."
             except BuildFailed as error:
-                reason = str(error) + (f" Last lines: {error.log}" if error.log else "")
+                reason = f"While {error.step}: {error}" if error.step else str(error)
+                unbuilt = error
             except FlashpointError as error:
                 reason = str(error)
             except OSError as error:
@@ -64,6 +67,8 @@ class Executor:
                 )
                 log.exception("run %s", claim.run_id)
             try:
+                if unbuilt is not None:
+                    performance.explain(unbuilt)
                 lease.patiently(lambda: self.store.finish(claim.run_id, claim.token, state, reason))
             except Stopped as error:
                 self.say(f"Run {claim.run_id}: {error}")
@@ -157,6 +162,11 @@ class _Performance:
                 self.note(sentence)
         self.note(f"Round {done} of {self.plan.rounds} took {conductor.seconds[-1]:.1f} s.")
         self.progress(conductor.progress, now=True)
+
+    def explain(self, error: BuildFailed) -> None:
+        """The last lines of the step that failed, in the run's log."""
+        for line in error.log.splitlines()[-EXPLAINED:]:
+            self.note(f"{error.step}: {line}" if error.step else line)
 
     # -- saying ----------------------------------------------------------------------------------------------------
 

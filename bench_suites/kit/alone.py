@@ -72,9 +72,12 @@ def _launcher(stage: Stage, folder: str) -> Callable[[str, str, List[str]], Call
     def launch(build: str, name: str, extra: List[str]) -> Callable[[], Optional[str]]:
         command = [sys.executable, "-m", "bench_suites.kit", "serve", "--connect", stage.path, "--name", name, *extra]
         quiet = {
+            # torch 2.0 runs a bare "python" to learn the vector width: it must be this one
+            "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]),
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
             "TORCHINDUCTOR_CACHE_DIR": os.path.join(folder, "cache"),
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",
         }
         process = subprocess.Popen(command, env={**os.environ, **quiet}, stdout=sys.stderr, stdin=subprocess.DEVNULL)
         return lambda: None if process.poll() is None else f"exit code {process.returncode}"

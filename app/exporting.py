@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from app import frames, theme
 from app.charts.forest import MOST, forest
-from core import numerals, sentences
+from core import sentences
 from core.exports import export_data, export_figure, format_named
 from core.model import ComparisonView, Report
 
@@ -44,7 +44,7 @@ def facts(report: Report) -> list[str]:
     cpu = f" ({report.node_cpu})" if report.node_cpu else ""
     lines = [
         f"{report.contender} against {report.baseline} on {report.node}{cpu}, preset {report.preset}",
-        f"{sentences.method(report)}; 95 % intervals; ±{numerals.percent(report.margin)} counts as the same",
+        f"{sentences.method(report)}; 95 % intervals; {sentences.band(report.margin)}",
         overall,
         missing,
     ]

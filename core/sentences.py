@@ -162,6 +162,11 @@ def _busy(report: Report) -> str:
     return "" if not n else f" In {n} of the slower ones CPU time did not move: there the machine was busy."
 
 
+def band(margin: float) -> str:
+    """What the grey band of a forest plot means. A certain change is told even when it is smaller than the band."""
+    return f"an interval inside ±{numerals.percent(margin)} (grey) is the same, unless the change is certain"
+
+
 def method(report: Report) -> str:
     """How it was measured: *Same run, 13 interleaved rounds, 2026-11-30 03:40 to 04:12 UTC*."""
     how = (

@@ -18,7 +18,7 @@ from app.widgets.guard import guarded
 from app.widgets.markup import plain
 from app.widgets.sheet import row_step, section, sheet
 from app.widgets.table import ROW, height_of, width_of
-from core import numerals, sentences
+from core import sentences
 from core.exports import FORMATS
 from core.model import ComparisonView, Report
 
@@ -122,7 +122,7 @@ def _builds(report: Report, rows: Sequence[ComparisonView], show: str) -> None:
     chart = forest(frames.forest_rows(shown), margin=report.margin, step=row_step())
     sheet("compare", chart, f"Forest plot of {len(shown)} rows: {sentences.tally(shown).words}")
     note(
-        f"95 % intervals; the grey band (±{numerals.percent(report.margin)}) counts as the same. "
+        f"95 % intervals; {sentences.band(report.margin)}. "
         f"Preset {report.preset}, error level {report.alpha:g}"
         + ("." if len(shown) == len(rows) else f"; {len(rows) - len(shown)} rows are filtered out.")
     )

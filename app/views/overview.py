@@ -35,8 +35,7 @@ def page() -> None:
     same = f"; {len(rows) - len(changed)} same not drawn" if len(changed) < len(rows) else ""
     section(
         "What changed",
-        f"95 % intervals over {numerals.count(report.rounds, 'round')}; "
-        f"the grey band (±{numerals.percent(report.margin)}) counts as the same{same}",
+        f"95 % intervals over {numerals.count(report.rounds, 'round')}; {sentences.band(report.margin)}{same}",
     )
     chart = forest(frames.forest_rows(changed), margin=report.margin, step=row_step(), most=12, rest="in Compare")
     sheet("overview", chart, f"Forest plot: {sentences.tally(changed).words}")

@@ -200,7 +200,7 @@ def _final(run: RunView) -> None:
         _verdicts(
             one,
             f"95 % intervals over {numerals.count(one.rounds, 'round')}; "
-            f"the grey band (±{numerals.percent(one.margin)}) counts as the same",
+            sentences.band(one.margin),
             "What it found",
         )
     _log(run.id)

@@ -48,7 +48,7 @@ def write(report: Report) -> bytes:
         "",
         text("".join(s.text for s in answer.more)),
         "",
-        f"{text(answer.eyebrow)}. 95 % intervals; ±{numerals.percent(report.margin)} counts as the same.",
+        f"{text(answer.eyebrow)}. 95 % intervals; {sentences.band(report.margin)}.",
         "",
         "| case | variant | verdict | baseline → contender | ratio | 95 % interval | p |",
         "| --- | --- | --- | --- | ---: | --- | ---: |",

@@ -119,7 +119,9 @@ def test_a_taken_port_is_refused(running: Up, standing: Standing, tmp_path: Path
     assert f"The port {port} of 127.0.0.1 cannot be used" in again.stderr
 
 
-def test_a_broker_that_is_killed_is_started_again_and_the_next_run_is_performed(running: Up, standing: Standing) -> None:
+def test_a_broker_that_is_killed_is_started_again_and_the_next_run_is_performed(
+    running: Up, standing: Standing
+) -> None:
     for pid, command in processes(standing.data).items():
         if "valkey-server" in command or "workers.broker" in command:
             os.kill(pid, signal.SIGKILL)
@@ -127,6 +129,15 @@ def test_a_broker_that_is_killed_is_started_again_and_the_next_run_is_performed(
     deadline = time.monotonic() + 120
     while done.returncode != 0 and time.monotonic() < deadline:
         done = standing.flashpoint(
-            "submit", "--suite", "cpu-fusion", "--case", "chain[n=256]", "--build", "2.12.0", "--build", "2.13.0", "--wait"
+            "submit",
+            "--suite",
+            "cpu-fusion",
+            "--case",
+            "chain[n=256]",
+            "--build",
+            "2.12.0",
+            "--build",
+            "2.13.0",
+            "--wait",
         )
     assert done.returncode == 0, done.stderr

@@ -199,8 +199,7 @@ def _final(run: RunView) -> None:
     for one in reports:
         _verdicts(
             one,
-            f"95 % intervals over {numerals.count(one.rounds, 'round')}; "
-            sentences.band(one.margin),
+            f"95 % intervals over {numerals.count(one.rounds, 'round')}; {sentences.band(one.margin)}",
             "What it found",
         )
     _log(run.id)

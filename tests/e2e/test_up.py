@@ -1,4 +1,4 @@
-"""``flashpoint up`` on stand-in builds: broker, worker, scheduler and dashboard under one parent that ends all of it."""
+"""``flashpoint up`` on stand-in builds: broker, worker, scheduler, dashboard under one parent that ends all of it."""
 
 from __future__ import annotations
 
@@ -58,10 +58,11 @@ def processes(data: Path) -> dict[int, str]:
     return found
 
 
+ORDER = ("submit", "--suite", "cpu-fusion", "--case", "chain[n=256]", "--build", "2.12.0", "--build", "2.13.0")
+
+
 def submit(machine: Machine) -> int:
-    done = machine.flashpoint(
-        "submit", "--suite", "cpu-fusion", "--case", "chain[n=256]", "--build", "2.12.0", "--build", "2.13.0", "--json"
-    )
+    done = machine.flashpoint(*ORDER, "--json")
     assert done.returncode == 0, done.stderr
     return int(json.loads(done.stdout)["runs"][0]["id"])
 
@@ -73,9 +74,7 @@ def state(machine: Machine, run: int) -> str:
 def test_a_queued_run_is_performed_by_the_worker(running: Up) -> None:
     with urllib.request.urlopen(f"{running.address}/readyz", timeout=5) as answer:
         assert json.load(answer) == {"status": "ok"}
-    done = running.machine.json(
-        "submit", "--suite", "cpu-fusion", "--case", "chain[n=256]", "--build", "2.12.0", "--build", "2.13.0", "--wait"
-    )
+    done = running.machine.json(*ORDER, "--wait")
     assert done["runs"][0]["state"] == "finished"
     assert {row["verdict"] for row in done["comparisons"] if row["variant"] == "eager"} - {None}
 
@@ -119,9 +118,7 @@ def test_a_taken_port_is_refused(running: Up, standing: Standing, tmp_path: Path
     assert f"The port {port} of 127.0.0.1 cannot be used" in again.stderr
 
 
-def test_a_broker_that_is_killed_is_started_again_and_the_next_run_is_performed(
-    running: Up, standing: Standing
-) -> None:
+def test_a_killed_broker_is_started_again_and_the_next_run_is_performed(running: Up, standing: Standing) -> None:
     for pid, command in processes(standing.data).items():
         if "valkey-server" in command or "workers.broker" in command:
             os.kill(pid, signal.SIGKILL)

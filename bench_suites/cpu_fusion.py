@@ -21,9 +21,10 @@ suite = Suite(
 SIZES = {"n": [256, 65536, 1048576]}
 QUICK = {"n": [65536]}
 AGREE = close(rtol=1e-4, atol=1e-5)
+WAYS = ("eager", "nnc", "unfused", "compile")
 
 
-@suite.benchmark(axes=SIZES, quick=QUICK, agree=AGREE)
+@suite.benchmark(axes=SIZES, quick=QUICK, agree=AGREE, variants=WAYS)
 def chain(ctx, n):
     """Eight operations in a row on two inputs: add, multiply, relu."""
 
@@ -33,15 +34,10 @@ def chain(ctx, n):
         return (z + x) * y
 
     given = (ctx.torch.randn(n), ctx.torch.randn(n))
-    yield Variants(
-        eager=lambda: work(*given),
-        nnc=prepared(lambda: _scripted(ctx, work, given, fuse=True), compiles=True),
-        unfused=prepared(lambda: _scripted(ctx, work, given, fuse=False), compiles=True),
-        compile=prepared(lambda: _compiled(ctx, work, given), compiles=True, cached=True),
-    )
+    yield _four_ways(ctx, work, given)
 
 
-@suite.benchmark(axes=SIZES, quick=QUICK, agree=AGREE)
+@suite.benchmark(axes=SIZES, quick=QUICK, agree=AGREE, variants=WAYS)
 def swish(ctx, n):
     """x * sigmoid(x)."""
 
@@ -49,15 +45,10 @@ def swish(ctx, n):
         return x * x.sigmoid()
 
     x = ctx.torch.randn(n)
-    yield Variants(
-        eager=lambda: work(x),
-        nnc=prepared(lambda: _scripted(ctx, work, (x,), fuse=True), compiles=True),
-        unfused=prepared(lambda: _scripted(ctx, work, (x,), fuse=False), compiles=True),
-        compile=prepared(lambda: _compiled(ctx, work, (x,)), compiles=True, cached=True),
-    )
+    yield _four_ways(ctx, work, (x,))
 
 
-@suite.benchmark(axes=SIZES, quick=QUICK, agree=AGREE)
+@suite.benchmark(axes=SIZES, quick=QUICK, agree=AGREE, variants=WAYS)
 def gelu_tanh(ctx, n):
     """The tanh form of GELU as models write it by hand."""
 
@@ -65,15 +56,10 @@ def gelu_tanh(ctx, n):
         return 0.5 * x * (1.0 + (0.7978845608 * (x + 0.044715 * x.pow(3.0))).tanh())
 
     x = ctx.torch.randn(n)
-    yield Variants(
-        eager=lambda: work(x),
-        nnc=prepared(lambda: _scripted(ctx, work, (x,), fuse=True), compiles=True),
-        unfused=prepared(lambda: _scripted(ctx, work, (x,), fuse=False), compiles=True),
-        compile=prepared(lambda: _compiled(ctx, work, (x,)), compiles=True, cached=True),
-    )
+    yield _four_ways(ctx, work, (x,))
 
 
-@suite.benchmark(axes=SIZES, quick=QUICK, agree=AGREE)
+@suite.benchmark(axes=SIZES, quick=QUICK, agree=AGREE, variants=WAYS)
 def layernorm_tail(ctx, n):
     """The pointwise end of a layer norm over rows of 64: centre, scale, weight, bias."""
 
@@ -83,7 +69,11 @@ def layernorm_tail(ctx, n):
     rows = ctx.torch.randn(n // 64, 64)
     mean = rows.mean(1, keepdim=True)
     given = (rows, mean, 1.0 / rows.std(1, keepdim=True), ctx.torch.randn(64), ctx.torch.randn(64))
-    yield Variants(
+    yield _four_ways(ctx, work, given)
+
+
+def _four_ways(ctx, work, given):
+    return Variants(
         eager=lambda: work(*given),
         nnc=prepared(lambda: _scripted(ctx, work, given, fuse=True), compiles=True),
         unfused=prepared(lambda: _scripted(ctx, work, given, fuse=False), compiles=True),

@@ -39,20 +39,24 @@ def page() -> None:
     if chosen is None:
         return
     baseline, contender, node, show = chosen
+    view = {"baseline": baseline, "contender": contender, "node": node, "show": show}
+    address.take("tab", "compare-tab", TABS, TABS[0])
     report = data.pair(baseline, contender, node)
     rows = sentences.of_metric(report.comparisons)
     if not any(c.ratio is not None for c in rows):
         _nothing_shared(report, rows)
+        address.put(view)
         return
     answer(sentences.compare(report))
     tally(sentences.tally(rows))
     builds_tab, variants_tab = st.tabs(TABS, key="compare-tab", on_change="rerun")
     if variants_tab.open:
         with variants_tab:
-            variants(report)
+            view |= {"tab": TABS[1], "case": variants(report)}
     else:
         with builds_tab:
             _builds(report, rows, show)
+    address.put(view)
 
 
 def _controls(nodes: Sequence[str]) -> tuple[str, str, str, str] | None:
@@ -82,7 +86,6 @@ def _controls(nodes: Sequence[str]) -> tuple[str, str, str, str] | None:
         contender = st.selectbox("Contender", builds, key="compare-contender", width=230)
         node = st.selectbox("Node", nodes, key="compare-node", width=180)
         show = st.segmented_control("Show", list(SHOW), key="compare-show", format_func=SHOW.__getitem__, required=True)
-    address.put({"baseline": baseline, "contender": contender, "node": node, "show": show})
     return baseline, contender, node, show or "all"
 
 

@@ -12,15 +12,15 @@ from app.widgets.table import ROW, height_of, width_of
 from core.model import Report
 
 
-def variants(report: Report) -> None:
-    """One case as a chart, all effects as a table."""
+def variants(report: Report) -> str:
+    """One case as a chart, all effects as a table. Returns the case shown, "" when there is none."""
     effects = [e for e in data.effects(report.baseline, report.contender, report.node) if e.metric == "time"]
     if not effects:
         empty(
             "No case has more than its reference variant.",
             "Effects set a variant against the reference variant of its build.",
         )
-        return
+        return ""
     cases = sorted({e.case for e in effects})
     farthest = max(effects, key=lambda e: max(e.ratio, 1 / e.ratio) if e.ratio else 0.0).case
     address.take("case", "compare-case", cases, farthest)
@@ -53,3 +53,4 @@ def variants(report: Report) -> None:
             "reason": st.column_config.TextColumn("Reason", width=300),
         },
     )
+    return str(case)

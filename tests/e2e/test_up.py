@@ -138,3 +138,13 @@ def test_a_killed_broker_is_started_again_and_the_next_run_is_performed(running:
             "--wait",
         )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_same_on_postgresql(standing: Standing, postgresql_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    environ = {**standing.environ, "FLASHPOINT_DATABASE_URL": postgresql_server}
+    monkeypatch.setattr(Standing, "environ", environ)
+    done = standing.json(*ORDER, "--inline", "--wait")
+    assert done["runs"][0]["state"] == "finished"
+    assert {row["outcome"] for row in done["measurements"] if row["variant"] == "eager"} == {"ok"}
+    assert standing.flashpoint("compare", "2.12.0", "2.13.0").returncode == 0
+    assert not list(standing.data.glob("*.db"))

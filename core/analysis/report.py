@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 
 from bench_suites.kit.metrics import METRICS
 from core.analysis.geomean import geomean
@@ -51,14 +52,15 @@ def build_report(
     """Everything known about two builds (labels) on one node.
 
     ``measurements`` hold the samples of both builds, from one run or several; those of other builds and nodes are left
-    aside. Of a case measured several times the newest run that has both builds counts, and it is a paired comparison;
-    where no run has both, the newest of each build are compared unpaired. Of a suite with several revisions only the
-    newest counts. ``references`` names the reference variant of each suite.
+    aside, and so are suites that only one of them was asked for. Of a case measured several times the newest run that
+    has both builds counts, and it is a paired comparison; where no run has both, the newest of each build are compared
+    unpaired. Of a suite with several revisions only the newest counts. Runs and times are those of cases that both
+    have. ``references`` names the reference variant of each suite.
 
     Raises ValueError when an ok measurement was loaded without its sample.
     """
     rule = Rule.of(rule) if isinstance(rule, Preset) else rule
-    used = [m for m in newest_revisions(measurements) if m.node == node and m.build in (baseline, contender)]
+    used = shared([m for m in newest_revisions(measurements) if m.node == node], baseline, contender)
     table = Table(used)
     judged: list[tuple[ComparisonView, Judged]] = []
     for case, variant, metric in table.rows():
@@ -67,7 +69,9 @@ def build_report(
     judged.sort(key=lambda pair: sort_key(pair[0]))
     comparisons = tuple(view for view, _ in judged)
     timed = [found for view, found in judged if view.metric == "time"]
-    runs = {m.run_id for m in used}
+    judged_rows = [c for c in comparisons if c.verdict is not None]
+    rests_on = side_by_side(used, baseline, contender)
+    runs = {m.run_id for m in rests_on}
     return Report(
         baseline=baseline,
         contender=contender,
@@ -77,14 +81,14 @@ def build_report(
         margin=rule.margin,
         alpha=rule.alpha,
         rounds=max((c.processes for c in comparisons), default=0),
-        paired=all(c.paired for c in comparisons if c.verdict is not None),
+        paired=bool(judged_rows) and all(c.paired for c in judged_rows),
         comparisons=comparisons,
         effects=build_effects(used, builds=(baseline, contender), rule=rule, references=references),
         measurements=tuple(used),
         geomean=geomean(timed),
         runs=tuple(sorted(runs)),
-        measured_from=min((m.measured_at for m in used), default=None),
-        measured_to=max((m.measured_at for m in used), default=None),
+        measured_from=min((m.measured_at for m in rests_on), default=None),
+        measured_to=max((m.measured_at for m in rests_on), default=None),
     )
 
 
@@ -152,9 +156,28 @@ def newest_revisions(measurements: Iterable[MeasurementView]) -> list[Measuremen
     return [m for m in kept if m.revision == newest[m.suite]]
 
 
-def sort_key(view: ComparisonView) -> tuple[int, float, str, str, str]:
-    """Slower, faster, unsure, same, then those without a number; within each by p, then by name."""
-    return (ORDER[view.verdict], 1.0 if view.p_value is None else view.p_value, view.case, view.variant, view.metric)
+def shared(measurements: Sequence[MeasurementView], baseline: str, contender: str) -> list[MeasurementView]:
+    """Those of both builds, of suites that both were asked for.
+
+    A case of such a suite that only one of them has is *not run* on the other; a suite that only one of them was ever
+    asked for says nothing about the pair. Where they share no suite, everything is kept, to say what each of them has.
+    """
+    of_pair = [m for m in measurements if m.build in (baseline, contender)]
+    asked = [{m.suite for m in of_pair if m.build == build} for build in (baseline, contender)]
+    return [m for m in of_pair if m.suite in asked[0] & asked[1]] or of_pair
+
+
+def side_by_side(measurements: Sequence[MeasurementView], baseline: str, contender: str) -> list[MeasurementView]:
+    """Those of cases that both builds have: what a comparison can rest on."""
+    have = [{m.case for m in measurements if m.build == build} for build in (baseline, contender)]
+    return [m for m in measurements if m.case in have[0] & have[1]]
+
+
+def sort_key(view: ComparisonView) -> tuple[int, float, float, str, str, str]:
+    """Slower, faster, unsure, same, then those without a number; within each by p, then the largest change first."""
+    size = abs(log(view.ratio)) if view.ratio else 0.0
+    p = 1.0 if view.p_value is None else view.p_value
+    return (ORDER[view.verdict], p, -size, view.case, view.variant, view.metric)
 
 
 def _comparison(

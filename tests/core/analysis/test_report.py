@@ -331,3 +331,22 @@ def test_the_report_says_when_and_with_what_rule() -> None:
     found = report(measured(), measured(build=NEW))
     assert (found.preset, found.alpha, found.margin, found.rounds, found.node_cpu) == ("quick", 0.05, 0.10, 8, "EPYC")
     assert found.measured_from and found.measured_to and found.measured_from < found.measured_to
+
+
+def test_a_suite_that_only_one_build_was_asked_for_says_nothing_about_the_pair() -> None:
+    foreign = [measured(case="other/case[n=1]", run=9), measured(case="other/case[n=1]", run=9, build="1.12.1")]
+    found = report(measured(run=1), measured(run=1, build=NEW), *foreign)
+    assert {c.suite for c in found.comparisons} == {"fusion"}
+    assert found.runs == (1,)
+
+
+def test_a_case_of_a_shared_suite_that_one_build_lacks_is_not_run_and_gives_no_time() -> None:
+    extra = measured(case="fusion/chain[n=1024]", run=7)
+    found = report(measured(run=1), measured(run=1, build=NEW), extra)
+    assert {c.case: c.outcome for c in found.comparisons if c.metric == "time"}["fusion/chain[n=1024]"] == "not run"
+    assert found.runs == (1,)
+
+
+def test_nothing_compared_is_not_called_paired() -> None:
+    assert not report(measured(run=1)).paired
+    assert report(measured(run=1), measured(run=1, build=NEW)).paired

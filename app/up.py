@@ -66,7 +66,7 @@ def _children(services: Services, port: int) -> list[Child]:
     environ = {**os.environ, "FLASHPOINT_DATA": str(settings.data), "PYTHONUNBUFFERED": "1"}
     python = [sys.executable, "-W", "ignore::DeprecationWarning", "-m"]
     parts: list[tuple[str, list[str], float]] = [
-        ("worker", [*python, "app.cli", "worker"], 4.0),
+        ("worker", [*python, "app.cli", "worker"], 20.0),
         ("beat", [*python, "app.cli", "beat"], 4.0),
         ("web", [*python, "app.cli", "web", "--port", str(port)], 6.0),
     ]

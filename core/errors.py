@@ -5,7 +5,7 @@
     │   └── NotFound     a named thing does not exist
     ├── RunFailed        a run ended without results; the sentence is its reason (exit code 3)
     │   ├── BuildFailed  an environment could not be made
-    │   └── Stopped      somebody cancelled, or the lease was lost
+    │   └── Stopped      somebody cancelled, the worker leaves, or the lease was lost
     └── Unavailable      a service (database, broker) does not answer now; trying again later may work
 
 Anything else that is raised is a bug and may show a traceback in the log, never on a page.
@@ -36,7 +36,20 @@ class BuildFailed(RunFailed):
     def __init__(self, sentence: str, *, step: str = "", log: str = "") -> None:
         super().__init__(sentence)
         self.step = step
-        self.log = log
+        self.log = without_frames(log)
+
+
+def without_frames(text: str) -> str:
+    """Output without the frames of Python tracebacks; the last line of each, which says what was wrong, stays."""
+    kept: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        if line.startswith("Traceback (most recent call last)"):
+            inside = True
+        elif not (inside and (line.startswith((" ", "\t")) or not line.strip())):
+            inside = False
+            kept.append(line)
+    return "\n".join(kept)
 
 
 class Stopped(RunFailed):

@@ -22,7 +22,7 @@ from db.transactions import database_now
 
 LIVE = (RunState.PREPARING.value, RunState.RUNNING.value)
 QUEUED = RunState.QUEUED.value
-ATTEMPTS = 2  # a run that loses its worker is queued again once
+LOSSES = 1  # how many lost workers a run survives: it is queued again once
 
 
 def insert_for(connection: Connection, table: Any) -> Any:
@@ -166,13 +166,13 @@ def reap_run(connection: Connection, run_id: int, now: datetime) -> Reaped | Non
     owner = f"The worker {row.lease_owner!r} stopped answering"
     if row.cancel_requested:
         state, reason = RunState.CANCELLED, f"{owner} after the run was to be cancelled."
-    elif row.attempt < ATTEMPTS:
+    elif row.losses < LOSSES:
         state, reason = RunState.QUEUED, f"{owner}; the run was queued again (attempt {row.attempt + 1})."
     else:
         state, reason = RunState.LOST, f"{owner} in attempt {row.attempt}; check the node, then retry the run."
     release(connection, run_id, row.lease_token)
     if state is RunState.QUEUED:
-        enqueue(connection, run_id, row.attempt + 1, row.queued_at, reason)
+        enqueue(connection, run_id, row.attempt + 1, row.queued_at, reason, losses=row.losses + 1)
     else:
         connection.execute(
             update(runs)
@@ -183,7 +183,17 @@ def reap_run(connection: Connection, run_id: int, now: datetime) -> Reaped | Non
     return Reaped(run_id, state, reason)
 
 
-def enqueue(connection: Connection, run_id: int, attempt: int, queued_at: datetime, reason: str) -> None:
+def give_back(connection: Connection, run_id: int, token: int, reason: str) -> None:
+    """Put a held run back where it stood in the queue and free the device: its worker leaves in good order. Stopped."""
+    release(connection, run_id, token)
+    row = hold(connection, run_id, token)
+    enqueue(connection, run_id, row["attempt"] + 1, row["queued_at"], reason, losses=row["losses"])
+    connection.execute(run_log.insert().values(run_id=run_id, at=database_now(connection), text=clean(reason)))
+
+
+def enqueue(
+    connection: Connection, run_id: int, attempt: int, queued_at: datetime, reason: str, *, losses: int = 0
+) -> None:
     """Put a run back into the queue as if it had not begun; its builds are resolved anew."""
     connection.execute(
         update(runs)
@@ -192,6 +202,7 @@ def enqueue(connection: Connection, run_id: int, attempt: int, queued_at: dateti
             state=QUEUED,
             reason=reason,
             attempt=attempt,
+            losses=losses,
             cancel_requested=False,
             lease_until=None,
             progress={},

@@ -152,6 +152,11 @@ class Store:
         with writing(self.engine) as connection:
             leases.finish(connection, run_id, token, state, reason)
 
+    def give_back(self, run_id: int, token: int, reason: str) -> None:
+        """Queue a held run again, in its old place: its worker is being stopped, which counts as no loss."""
+        with writing(self.engine) as connection:
+            leases.give_back(connection, run_id, token, reason)
+
     def request_cancel(self, run_id: int) -> RunState:
         """Cancel a queued run at once, ask the worker of a live one to stop; the state after that.
 
@@ -220,6 +225,7 @@ def _queued_run(
         "state": RunState.QUEUED.value,
         "reason": "",
         "attempt": 1,
+        "losses": 0,
         "lease_owner": "",
         "lease_token": 0,
         "cancel_requested": False,

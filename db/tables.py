@@ -122,7 +122,8 @@ class Request(Row, table=True):
 
 class Run(Row, table=True):
     """The unit of the queue. Each ``*_at`` is the moment the run entered that state of its latest attempt:
-    queued, prepared (preparing began), started (measuring began), finished (any final state)."""
+    queued, prepared (preparing began), started (measuring began), finished (any final state). ``losses`` counts the
+    workers lost since a person last asked for the run."""
 
     __tablename__ = "runs"
     __table_args__ = (
@@ -141,6 +142,7 @@ class Run(Row, table=True):
     state: str
     reason: str
     attempt: int
+    losses: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
     lease_owner: str
     lease_token: int
     lease_until: datetime | None

@@ -139,11 +139,10 @@ class Conductor:
         self.on_progress(self.progress)
 
     def _seconds_left(self) -> float | None:
-        """From the rounds done; the first round also compiles, so later ones count when there are any."""
-        known = self.seconds[1:] or self.seconds
-        if not known:
-            return None
-        each = sum(known) / len(known)
+        """From the rounds done and the plan's estimate; the first round also compiles and says little of the others."""
+        planned = self.plan.estimate_s / self.plan.rounds
+        known = self.seconds[1:]
+        each = sum(known) / len(known) if known else min([planned, *self.seconds])
         running = time.monotonic() - self.begun if len(self.seconds) == self.progress.round else 0.0
         return max(0.0, each * (self.plan.rounds - len(self.seconds)) - running)
 

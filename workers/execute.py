@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from core.analysis.samples import summarise
 from core.errors import BuildFailed, FlashpointError, RunFailed, Stopped, Unavailable
 from core.model import Outcome, Progress, RunPlan, RunState
+from core.numerals import count
 from core.settings import Settings
 from core.versions import parse_spec
 from db.records import Claim, MeasurementRecord
@@ -30,29 +32,40 @@ EXPLAINED = 20  # lines of a failed step's output
 
 
 class Executor:
-    """Performs claims on this node. ``say`` gets each line of the run's log as well."""
+    """Performs claims on this node. ``say`` gets each line of the run's log as well; ``leaving`` gives the run back."""
 
-    def __init__(self, settings: Settings, store: Store, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, settings: Settings, store: Store, say: Callable[[str], None], leaving: threading.Event | None = None
+    ) -> None:
+        self.leaving = leaving
         self.settings = settings
         self.store = store
         self.say = say
 
     def perform(self, claim: Claim) -> RunState | None:
-        """Performs the run to its final state and returns it; None when the lease went to somebody else meanwhile.
+        """Performs the run to its final state and returns it; None when it was given back or went to somebody else.
 
         Every error becomes the run's reason; nothing is raised for a run that fails.
         """
-        with Lease(self.store, claim) as lease:
+        with Lease(self.store, claim, leaving=self.leaving) as lease:
             state, reason = RunState.FAILED, ""
             performance, unbuilt = _Performance(self, claim, lease), None
             try:
                 performance.run()
                 state = RunState.FINISHED
             except Stopped as error:
-                if lease.lost.is_set() or not lease.cancelled.is_set():
+                if not lease.lost.is_set() and lease.cancelled.is_set():
+                    state, reason = RunState.CANCELLED, performance.cancelled()
+                elif not lease.lost.is_set() and lease.leaving.is_set():
+                    self._give_back(claim, lease)
+                    return None
+                else:
                     self.say(f"Run {claim.run_id} is no longer held by this worker: {error}")
                     return None
-                state, reason = RunState.CANCELLED, "Cancelled while it ran; what was measured before is kept."
+            except KeyboardInterrupt:
+                reason = "Interrupted by the person who ran it in line."
+                lease.patiently(lambda: self.store.finish(claim.run_id, claim.token, RunState.CANCELLED, reason))
+                raise
             except BuildFailed as error:
                 reason = f"While {error.step}: {error}" if error.step else str(error)
                 unbuilt = error
@@ -76,6 +89,13 @@ class Executor:
             self.say(f"Run {claim.run_id} is {state}{': ' + reason if reason else ''}")
             return state
 
+    def _give_back(self, claim: Claim, lease: Lease) -> None:
+        reason = "The worker was stopped; the run was queued again."
+        try:
+            lease.patiently(lambda: self.store.give_back(claim.run_id, claim.token, reason))
+        except (Stopped, Unavailable) as error:
+            self.say(f"Run {claim.run_id} could not be given back: {error}")
+
 
 class _Performance:
     """One run being performed."""
@@ -84,6 +104,8 @@ class _Performance:
         self.settings, self.store, self.say = executor.settings, executor.store, executor.say
         self.claim, self.lease, self.plan = claim, lease, claim.plan
         self.lines: list[str] = []
+        self.rounds_done = 0
+        self.stage: tuple[object, ...] = ()
         self.shown = 0.0
         self.begun = time.monotonic()
 
@@ -146,11 +168,15 @@ class _Performance:
                     on_progress=self.progress,
                     stop=self.lease.stopping,
                 )
-                self.note(f"Measuring {len(self.plan.cases)} cases on {len(pythons)} builds, seed {self.plan.seed}.")
+                what = f"{count(len(self.plan.cases), 'case')} on {count(len(pythons), 'build')}"
+                self.note(f"Measuring {what}, seed {self.plan.seed}.")
                 conductor.rounds(lambda done: self._store_round(conductor, done))
             if launcher.survivors:
                 raise RunFailed(f"processes {launcher.survivors} could not be ended; end them by hand on the node")
             stored = True
+        except Stopped:
+            stored = not self.lease.lost.is_set()  # the rounds that are done are stored, the one under way is given up
+            raise
         finally:
             spool.close(stored=stored)
 
@@ -160,8 +186,15 @@ class _Performance:
         if done == 1:
             for sentence in _without_number(conductor.tallies, self.plan):
                 self.note(sentence)
+        self.rounds_done = done
         self.note(f"Round {done} of {self.plan.rounds} took {conductor.seconds[-1]:.1f} s.")
         self.progress(conductor.progress, now=True)
+
+    def cancelled(self) -> str:
+        """What a cancelled run says."""
+        if not self.rounds_done:
+            return "Cancelled before the first round was done; nothing was measured."
+        return f"Cancelled after {count(self.rounds_done, 'round')}; what they measured is kept."
 
     def explain(self, error: BuildFailed) -> None:
         """The last lines of the step that failed, in the run's log."""
@@ -181,9 +214,11 @@ class _Performance:
         self.lines = []
 
     def progress(self, progress: Progress, now: bool = False) -> None:
-        """Shows where the run is, at most once a second; during an outage of the database the page waits."""
-        if not now and time.monotonic() - self.shown < PROGRESS_S:
+        """Shows where the run is: each new stage, else once a second; in an outage of the database the page waits."""
+        stage = (progress.phase, progress.round, progress.cases_done)
+        if not now and stage == self.stage and time.monotonic() - self.shown < PROGRESS_S:
             return
+        self.stage = stage
         self.shown = time.monotonic()
         try:
             self.store.set_progress(self.claim.run_id, self.claim.token, progress)

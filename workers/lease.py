@@ -20,10 +20,14 @@ T = TypeVar("T")
 class Lease:
     """Renews a claim's lease every few seconds in a thread; a context manager around the work on the run.
 
-    ``stopping()`` is true once a person cancelled (``cancelled``) or the lease went to somebody else (``lost``).
+    ``stopping()`` is true once a person cancelled (``cancelled``), the lease went to somebody else (``lost``), or
+    ``leaving`` says that this worker is being stopped.
     """
 
-    def __init__(self, store: Store, claim: Claim, lease_s: float = LEASE_S) -> None:
+    def __init__(
+        self, store: Store, claim: Claim, lease_s: float = LEASE_S, leaving: threading.Event | None = None
+    ) -> None:
+        self.leaving = leaving or threading.Event()
         self.store = store
         self.claim = claim
         self.lease_s = lease_s
@@ -33,7 +37,7 @@ class Lease:
         self.thread = threading.Thread(target=self._renew, name="lease", daemon=True)
 
     def stopping(self) -> bool:
-        return self.cancelled.is_set() or self.lost.is_set()
+        return self.cancelled.is_set() or self.lost.is_set() or self.leaving.is_set()
 
     def _renew(self) -> None:
         while not self.over.wait(RENEW_S):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import threading
 from typing import Any
 
+from billiard import active_children
 from celery import Celery, signals
 
 from core.errors import Unavailable
@@ -31,19 +33,26 @@ def register(app: Celery, settings: Settings) -> None:
         perform_queued(settings, node, device)
 
 
+#: Set in the process that measures when its worker is being stopped: the run is given back to the queue.
+leaving = threading.Event()
+
+
 def perform_queued(settings: Settings, node: str, device: str) -> int:
-    """Claims and performs runs until none is queued for the device; returns how many it performed."""
+    """Claims and performs runs until none is queued for the device or the worker leaves; returns how many those were."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGUSR2, lambda *_: leaving.set())
     engine = make_engine(settings.database_url)
     try:
         store = Store(engine)
-        executor = Executor(settings, store, say=log.info)
+        executor = Executor(settings, store, say=log.info, leaving=leaving)
         done = 0
-        while True:
+        while not leaving.is_set():
             claim = store.claim(node, device, owner(), LEASE_S)
             if claim is None:
                 return done
             executor.perform(claim)
             done += 1
+        return done
     finally:
         engine.dispose()
 
@@ -73,7 +82,14 @@ def run_worker(app: Celery, settings: Settings, node: str, device: str) -> int:
         except Unavailable as error:
             log.warning("%s", error)
 
+    def shutting_down(**_: Any) -> None:
+        """Tells the process that measures to give its run back; Celery itself would wait for the run's end."""
+        for child in active_children():
+            if child.pid is not None:
+                os.kill(child.pid, signal.SIGUSR2)
+
     signals.worker_ready.connect(ready, weak=False)
+    signals.worker_shutting_down.connect(shutting_down, weak=False)
     signals.worker_shutdown.connect(lambda **_: stop.set(), weak=False)
     register(app, settings)
     app.worker_main(

@@ -260,3 +260,36 @@ def test_renewals_and_reapers_and_claims_never_deadlock(store: Store, engine: En
     with reading(engine) as connection:
         live = connection.execute(select(runs.c.id).where(runs.c.state.in_(["preparing", "running"]))).all()
     assert len(live) <= 1
+
+
+def test_a_run_given_back_stands_where_it_stood_and_loses_nothing(
+    store: Store, queries: Queries, engine: Engine
+) -> None:
+    first, second = queue(store, PLAN, PLAN)
+    claim = store.claim(NODE.name, "cpu", "w1")
+    assert claim and claim.run_id == first
+    store.give_back(first, claim.token, "The worker was stopped; the run was queued again.")
+    run = queries.run(first)
+    assert (run.state, run.position, run.attempt) == (RunState.QUEUED, 1, 2)
+    assert queries.run(second).position == 2 and holder(engine) is None
+    again = store.claim(NODE.name, "cpu", "w2")
+    assert again and again.run_id == first
+    with pytest.raises(Stopped):
+        store.give_back(first, claim.token, "late")
+    expire(engine, first)
+    (reaped,) = store.reap()
+    assert reaped.state is RunState.QUEUED  # leaving in good order was no loss: the one loss is still allowed
+
+
+def test_a_person_who_retries_allows_another_loss(store: Store, queries: Queries, engine: Engine) -> None:
+    claim = bound(store)
+    for state in (RunState.QUEUED, RunState.LOST):
+        expire(engine, claim.run_id)
+        (reaped,) = store.reap()
+        assert reaped.state is state
+        store.claim(NODE.name, "cpu", "w")
+    store.retry(claim.run_id)
+    assert store.claim(NODE.name, "cpu", "w")
+    expire(engine, claim.run_id)
+    (reaped,) = store.reap()
+    assert reaped.state is RunState.QUEUED

@@ -79,11 +79,14 @@ def test_a_queued_run_is_performed_by_the_worker(running: Up) -> None:
     assert {row["verdict"] for row in done["comparisons"] if row["variant"] == "eager"} - {None}
 
 
-def test_ctrl_c_ends_everything(running: Up, standing: Standing) -> None:
-    submit(standing)
+def test_ctrl_c_ends_everything_and_gives_the_run_back(running: Up, standing: Standing) -> None:
+    run = submit(standing)
     wait_until(lambda: any("bench_suites.kit" in c for c in processes(standing.data).values()), 60, "measuring")
     assert running.stop() == 0
     wait_until(lambda: processes(standing.data) == {}, 15, f"survivors {processes(standing.data)}")
+    found = standing.json("runs", str(run))
+    assert (found["state"], found["reason"]) == ("queued", "The worker was stopped; the run was queued again.")
+    assert "is killed" not in running.log.read_text()
 
 
 def test_a_parent_that_is_killed_takes_its_children_along(running: Up, standing: Standing) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from app import frames, theme
 from app.charts.forest import MOST, forest
-from core import sentences
+from core import provenance, sentences
 from core.exports import export_data, export_figure, format_named
 from core.model import ComparisonView, Report
 
@@ -28,7 +28,7 @@ def compare_file(
         return export_data(report, name)
     every = sentences.of_metric(report.comparisons)
     rows = every if drawn is None else drawn
-    lines = facts(report)
+    lines = facts(report, drawn=True)
     if len(rows) < len(every):
         lines.append(f"Drawn: {len(rows)} of {len(every)}")
     chart = forest(frames.forest_rows(rows), mode, report.margin, step=30, rest="in the data")
@@ -37,14 +37,14 @@ def compare_file(
     return export_figure(framed.to_dict(), name)
 
 
-def facts(report: Report) -> list[str]:
-    """The lines under an exported figure's title: what, where, how, when."""
+def facts(report: Report, *, drawn: bool = False) -> list[str]:
+    """What, where, how, when; ``drawn`` for the lines under a figure's title."""
     overall = "".join(s.text for s in sentences.overall(report)).strip()
     missing = sentences.missing_line(sentences.of_metric(report.comparisons))
     cpu = f" ({report.node_cpu})" if report.node_cpu else ""
     lines = [
         f"{report.contender} against {report.baseline} on {report.node}{cpu}, preset {report.preset}",
-        f"{sentences.method(report)}; 95 % intervals; {sentences.band(report.margin)}",
+        f"{provenance.method(report)}; 95 % intervals; {provenance.band(report.margin, drawn=drawn)}",
         overall,
         missing,
     ]

@@ -13,6 +13,7 @@ from core.model import ComparisonView, EffectView, MeasurementView
 from core.sentences import row_label
 
 _FOREST = ["label", "short", "ratio", "low", "high", "verdict", "p", "said", "raw", "interval", "p_said", "reason"]
+_EFFECT = ["build", "variant", "ratio", "low", "high", "verdict", "said", "outcome", "text", "reason"]
 
 
 def verdict_words(c: ComparisonView | EffectView) -> str:
@@ -23,11 +24,12 @@ def verdict_words(c: ComparisonView | EffectView) -> str:
 
 
 def forest_rows(comparisons: Iterable[ComparisonView]) -> pd.DataFrame:
-    """The frame of ``app.charts.forest``: one row a case and variant."""
+    """The frame of ``app.charts.forest``: one row a case and variant; the short name leaves out what all rows share."""
+    every = list(comparisons)
     rows = [
         {
             "label": row_label(c),
-            "short": row_label(c).removeprefix(c.suite + "/"),
+            "short": _short(c, every),
             "ratio": c.ratio,
             "low": c.ci_low,
             "high": c.ci_high,
@@ -39,10 +41,16 @@ def forest_rows(comparisons: Iterable[ComparisonView]) -> pd.DataFrame:
             "p_said": "" if c.p_value is None else f"{c.p_value:.2g}",
             "reason": c.reason,
         }
-        for c in comparisons
+        for c in every
     ]
     frame = pd.DataFrame(rows, columns=_FOREST)
     return frame.astype({"ratio": float, "low": float, "high": float, "p": float})
+
+
+def _short(c: ComparisonView, among: Sequence[ComparisonView]) -> str:
+    if len(among) > 1 and c.variant and len({(o.suite, o.case) for o in among}) == 1:
+        return c.variant
+    return row_label(c).removeprefix(c.suite + "/") if len({o.suite for o in among}) == 1 else row_label(c)
 
 
 def _interval(c: ComparisonView) -> str:
@@ -53,12 +61,15 @@ def _interval(c: ComparisonView) -> str:
 
 
 def compare_table(comparisons: Sequence[ComparisonView]) -> pd.DataFrame:
-    """The table of Compare, in the order given; numbers stay numbers so that a reader can sort."""
+    """The table of Compare, in the order given; numbers stay numbers so that a reader can sort.
+
+    The verdict comes first: beside names of any length it would be off a narrow screen.
+    """
     return pd.DataFrame(
         {
+            "verdict": [verdict_words(c) for c in comparisons],
             "case": [c.case for c in comparisons],
             "variant": [c.variant for c in comparisons],
-            "verdict": [verdict_words(c) for c in comparisons],
             "baseline": [numerals.quantity(c.baseline_value, c.unit) for c in comparisons],
             "contender": [numerals.quantity(c.contender_value, c.unit) for c in comparisons],
             "ratio": pd.Series([c.ratio for c in comparisons], dtype=float),
@@ -79,13 +90,15 @@ def effect_rows(effects: Iterable[EffectView]) -> pd.DataFrame:
             "ratio": e.ratio,
             "low": e.ci_low,
             "high": e.ci_high,
+            "verdict": None if e.verdict is None else str(e.verdict),
+            "said": verdict_words(e),
             "outcome": e.outcome if e.outcome != "ok" else "",
             "text": numerals.old_new(e.reference_value, e.variant_value, e.unit),
             "reason": e.reason,
         }
         for e in effects
     ]
-    frame = pd.DataFrame(rows, columns=["build", "variant", "ratio", "low", "high", "outcome", "text", "reason"])
+    frame = pd.DataFrame(rows, columns=_EFFECT)
     return frame.astype({"ratio": float, "low": float, "high": float})
 
 
@@ -93,10 +106,10 @@ def effect_table(effects: Sequence[EffectView]) -> pd.DataFrame:
     """All variant effects as a table."""
     return pd.DataFrame(
         {
+            "verdict": [verdict_words(e) for e in effects],
             "case": [e.case for e in effects],
             "name": [e.variant for e in effects],
             "build": [e.build for e in effects],
-            "verdict": [verdict_words(e) for e in effects],
             "reference": [numerals.quantity(e.reference_value, e.unit) for e in effects],
             "variant": [numerals.quantity(e.variant_value, e.unit) for e in effects],
             "ratio": pd.Series([e.ratio for e in effects], dtype=float),
@@ -106,23 +119,27 @@ def effect_table(effects: Sequence[EffectView]) -> pd.DataFrame:
     )
 
 
-def round_rows(measurements: Sequence[MeasurementView]) -> tuple[pd.DataFrame, str]:
-    """The frame of ``app.charts.distribution`` and its unit: one value a round, the median of the round's turns."""
+def round_rows(measurements: Sequence[MeasurementView], baseline: str) -> tuple[pd.DataFrame, str]:
+    """The frame of ``app.charts.distribution`` and its unit: one value a round, the median of the round's turns.
+
+    ``baseline`` is the label of the build that is called so, whether or not it has values.
+    """
     values = {m.build: [median(turns) for turns in m.sample.rounds if turns] if m.sample else [] for m in measurements}
     units = {m.build: m.unit for m in measurements}
     every = [v for vs in values.values() for v in vs]
     if not every:
-        return pd.DataFrame(columns=["build", "value", "said"]), ""
-    factor, unit = numerals.scale(min(every), next(iter(units.values())))
+        return pd.DataFrame(columns=["build", "baseline", "value", "said"]), ""
+    factor, unit = numerals.scale(max(every), next(iter(units.values())))
     parts = [
         pd.DataFrame(
             {
-                "build": build + (" (baseline)" if i == 0 else ""),
+                "build": build + (" (baseline)" if build == baseline else ""),
+                "baseline": build == baseline,
                 "value": [v / factor for v in vs],
                 "said": f"{numerals.count(len(vs), 'round')}, median {numerals.quantity(median(vs), units[build])}",
             }
         )
-        for i, (build, vs) in enumerate(values.items())
+        for build, vs in values.items()
         if vs
     ]
     return pd.concat(parts, ignore_index=True), unit

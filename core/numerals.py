@@ -28,6 +28,7 @@ SIGNS = {
 }
 
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_FRACTION = 0.1  # of a unit; a value below it is said in a smaller one
 _BYTE_STEPS = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 
 
@@ -65,10 +66,17 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def old_new(old: float | None, new: float | None, unit: str) -> str:
-    """Both raw values in one unit: ``412 → 463 µs``; empty when either is missing."""
+    """Both raw values, in the unit of the larger one: ``412 → 463 µs``, ``0.999 → 1.20 ms``.
+
+    Where that would make the smaller one a fraction hard to read, each has its own unit, ``4.00 µs → 41.2 ms``. Empty
+    when either is missing.
+    """
     if old is None or new is None:
         return ""
-    factor, name = scale(min(abs(old), abs(new)) or max(abs(old), abs(new)), unit)
+    small, large = sorted((abs(old), abs(new)))
+    factor, name = scale(large, unit)
+    if small and small / factor < _FRACTION and scale(small, unit)[1] != name:
+        return f"{quantity(old, unit)} → {quantity(new, unit)}"
     return f"{digits(old / factor)} → {digits(new / factor)} {name}".rstrip()
 
 
@@ -152,6 +160,11 @@ def span(start: datetime | None, end: datetime | None) -> str:
 def ago(at: datetime | None, now: datetime) -> str:
     """How long ago, ``2 s ago``, ``4 h 48 min ago``; ``never`` when there is none."""
     return "never" if at is None else f"{duration((now - at).total_seconds())} ago"
+
+
+def share(part: int, whole: int, noun: str) -> str:
+    """``0 of 1 case``, ``2 of 5 cases``."""
+    return f"{part:,} of {count(whole, noun)}"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

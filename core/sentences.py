@@ -13,9 +13,20 @@ from datetime import datetime
 
 from core import numerals
 from core.model import ComparisonView, NodeView, Report, RunState, RunView, Verdict
+from core.provenance import method
 
 _WORSE = (Verdict.SLOWER, Verdict.WORSE)
 _BETTER = (Verdict.FASTER, Verdict.BETTER)
+#: How an outcome that is no number is said of one row and of several.
+_MISSING = {
+    "unsupported": ("is unsupported", "are unsupported"),
+    "skipped": ("was skipped", "were skipped"),
+    "mismatch": ("is a mismatch", "are mismatches"),
+    "failed": ("failed", "failed"),
+    "timed out": ("timed out", "timed out"),
+    "not run": ("was not run", "were not run"),
+}
+_LEAST = 0.005  # a certain change below this is not told
 
 
 @dataclass(frozen=True)
@@ -120,13 +131,18 @@ def verdict_line(comparisons: Sequence[ComparisonView]) -> tuple[Span, ...]:
 
 
 def missing_line(comparisons: Iterable[ComparisonView]) -> str:
-    """*Two have no number: 1 failed, 1 unsupported.* Empty when every row has one."""
+    """*8 are unsupported.* or, of several kinds, *2 have no number: 1 failed, 1 unsupported.* Empty when every row has
+    a number."""
     n = Counter(c.outcome if c.outcome != "ok" else "not run" for c in comparisons if c.verdict is None)
     total = sum(n.values())
     if not total:
         return ""
+    if len(n) == 1:
+        (word,) = n
+        one, many = _MISSING.get(word, (word, word))
+        return f"{total} {one if total == 1 else many}."
     listed = ", ".join(f"{k} {word}" for word, k in n.most_common())
-    return f"{total} {'has' if total == 1 else 'have'} no number: {listed}."
+    return f"{total} have no number: {listed}."
 
 
 def overall(report: Report) -> tuple[Span, ...]:
@@ -136,9 +152,7 @@ def overall(report: Report) -> tuple[Span, ...]:
         return ()
     word, ends = "", ""
     if g.ci_low is not None and g.ci_high is not None:
-        # In words only: the mean has no verdict of its own, single comparisons have.
-        inside = 1 / (1 + report.margin) <= g.ci_low and g.ci_high <= 1 + report.margin
-        word = "same" if inside else "slower" if g.ci_low > 1 else "faster" if g.ci_high < 1 else "unsure"
+        word = _mean_word(g.ratio, g.ci_low, g.ci_high, report.margin)
         ends = f" ({numerals.interval(g.ci_low, g.ci_high)})"
     spans = [
         Span(f"Geometric mean over the {g.measured} of {g.cases} that both builds have: "),
@@ -151,6 +165,14 @@ def overall(report: Report) -> tuple[Span, ...]:
     return (*spans, Span(". "))
 
 
+def _mean_word(ratio: float, low: float, high: float, margin: float) -> str:
+    """As single comparisons are judged: a certain change first, then the margin. In words only, for the mean has no
+    verdict of its own."""
+    if (low > 1 or high < 1) and max(ratio, 1 / ratio) > 1 + _LEAST:
+        return "slower" if ratio > 1 else "faster"
+    return "same" if 1 / (1 + margin) <= low and high <= 1 + margin else "unsure"
+
+
 def _busy(report: Report) -> str:
     """Wall time moved and CPU time did not: the machine, not PyTorch."""
     cpu = {(c.case, c.variant): c.verdict for c in report.comparisons if c.metric == "cpu_time"}
@@ -160,22 +182,6 @@ def _busy(report: Report) -> str:
         if c.verdict == Verdict.SLOWER and cpu.get((c.case, c.variant)) == Verdict.SAME
     )
     return "" if not n else f" In {n} of the slower ones CPU time did not move: there the machine was busy."
-
-
-def band(margin: float) -> str:
-    """What the grey band of a forest plot means. A certain change is told even when it is smaller than the band."""
-    return f"an interval inside ±{numerals.percent(margin)} (grey) is the same, unless the change is certain"
-
-
-def method(report: Report) -> str:
-    """How it was measured: *Same run, 13 interleaved rounds, 2026-11-30 03:40 to 04:12 UTC*."""
-    how = (
-        f"Same run, {numerals.count(report.rounds, 'interleaved round')}"
-        if report.paired
-        else "Different runs, so the weaker kind of comparison"
-    )
-    when = numerals.span(report.measured_from, report.measured_to)
-    return f"{how}, {when}" if when else how
 
 
 def worst(comparisons: Iterable[ComparisonView]) -> ComparisonView | None:
@@ -196,9 +202,9 @@ def worst(comparisons: Iterable[ComparisonView]) -> ComparisonView | None:
 def compare(report: Report) -> Answer:
     """The opening of Compare."""
     rows = of_metric(report.comparisons)
-    missing = missing_line(rows)
+    missing, how = missing_line(rows), method(report)
     return Answer(
-        eyebrow=f"{report.contender} against {report.baseline} on {report.node}. {method(report)}",
+        eyebrow=f"{report.contender} against {report.baseline} on {report.node}" + (f". {how}" if how else ""),
         sentence=verdict_line(rows),
         more=(*overall(report), Span(f"{missing}{_busy(report)}".strip())),
     )
@@ -257,16 +263,20 @@ def _run_lines(view: RunView, reports: Sequence[Report], now: datetime) -> tuple
             place = "next" if view.position in (None, 1) else f"number {view.position}"
             return (Span(f"Queued: {place} on {view.node}."),), (Span(reason or _waiting(view, now)),)
         case RunState.PREPARING:
-            ready = f"{p.environments_ready} of {p.environments or len(view.builds)} environments are ready"
-            return (Span(f"Preparing: {ready}."),), (Span(_closed(p.detail)),)
+            ready = numerals.share(p.environments_ready, p.environments or len(view.builds), "environment")
+            return (Span(f"Preparing: {ready} ready."),), (Span(_closed(p.detail)),)
         case RunState.RUNNING:
             left = f" About {numerals.about(p.seconds_left)} left." if p.seconds_left is not None else ""
-            where = f"Now {p.case}, {p.cases_done} of {p.cases} cases of this round." if p.case else _closed(p.detail)
-            return (Span(f"Running: {p.round} of {p.rounds or view.plan.rounds} rounds done."),), (
+            where = (
+                f"Now {p.case}, {numerals.share(p.cases_done, p.cases, 'case')} of this round."
+                if p.case
+                else _closed(p.detail)
+            )
+            return (Span(f"Running: {numerals.share(p.round, p.rounds or view.plan.rounds, 'round')} done."),), (
                 Span(f"{where}{left}"),
             )
         case RunState.FINISHED:
-            took = _took(view)
+            took = f" in {took_words(view)}" if took_words(view) else ""
             rows = [c for report in reports for c in of_metric(report.comparisons)]
             done = f"Finished{took} after {numerals.count(p.round or view.plan.rounds, 'round')}."
             return verdict_line(rows) if rows else (Span("Finished."),), (Span(f"{done} {missing_line(rows)}".strip()),)
@@ -287,10 +297,11 @@ def _waiting(view: RunView, now: datetime) -> str:
     )
 
 
-def _took(view: RunView) -> str:
-    if view.finished_at is None:
+def took_words(view: RunView) -> str:
+    """How long a run took, from the begin of its preparation to its end; empty while it has no end, or no begin."""
+    if view.finished_at is None or view.prepared_at is None:
         return ""
-    return f" in {numerals.duration((view.finished_at - (view.prepared_at or view.queued_at)).total_seconds())}"
+    return numerals.duration((view.finished_at - view.prepared_at).total_seconds())
 
 
 def _at(at: datetime | None) -> str:

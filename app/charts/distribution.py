@@ -13,9 +13,10 @@ from app.theme import CONDENSED, Mode, fold, styled, tokens
 def distribution(
     rounds: pd.DataFrame, mode: Mode = "page", unit: str = "µs", bins: int = 44, row: int = 136
 ) -> alt.LayerChart:
-    """One dot a round, one row a build (the baseline first), a triangle at each median.
+    """One dot a round, one row a build, a triangle at each median.
 
-    ``rounds``: build, value (in ``unit``), said (one line about the build). ``row`` is the height of a build in pixels.
+    ``rounds``: build, baseline (whether it is the one), value (in ``unit``), said (one line about the build). ``row``
+    is the height of a build in pixels.
     """
     t = tokens(mode)
     lo, hi = float(rounds["value"].min()), float(rounds["value"].max())
@@ -27,7 +28,7 @@ def distribution(
     d = d.assign(top=[(r + 1) * row - 22 - pitch * k for r, k in zip(d["row"], d["k"], strict=True)])
     builds = (
         d.groupby("build", sort=False)
-        .agg(median=("value", "median"), row=("row", "first"), said=("said", "first"))
+        .agg(median=("value", "median"), row=("row", "first"), said=("said", "first"), baseline=("baseline", "first"))
         .reset_index()
     )
     builds = builds.assign(base=(builds["row"] + 1) * row - 16, head=builds["row"] * row + 12)
@@ -38,7 +39,8 @@ def distribution(
     )
     ends = [0, row * len(builds)]
     px: dict[str, Any] = {"scale": alt.Scale(domain=ends, range=ends), "axis": None}
-    palette = [t.ink3, t.accent, *t.series[1:]][: len(builds)]
+    others = iter((t.accent, *t.series[1:]))
+    palette = [t.ink3 if baseline else next(others) for baseline in builds["baseline"]]
     colour = alt.Color("build:N", sort=None, legend=None, scale=alt.Scale(domain=list(builds["build"]), range=palette))
     base = alt.Chart(builds)
     layers = [

@@ -27,6 +27,7 @@ _SHARE = 0.42  # of a wide chart's width that names may take
 #: More rows than this are not drawn; a line says how many.
 MOST = 40
 _RANK = {"slower": 0, "worse": 0, "faster": 1, "better": 1, "unsure": 2, "same": 3}
+_WORDS = 122  # pixels that the verdict of a folded row takes
 _LETTER = 5.9  # the mean width in pixels of a letter of 13 px condensed
 
 
@@ -96,9 +97,9 @@ def forest(
     layers = [
         edge.mark_rect(color=t.sunken).encode(x=alt.X("a:Q", **on_x), x2="b:Q"),
         edge.mark_rule(color=t.ink3).encode(x=alt.X("one:Q")),
-        *_names(base, mode, names, halo=True),
+        *_names(base, mode, names, crowded, halo=True),
         *_marks(base, mode),
-        *_names(base, mode, names, halo=False),
+        *_names(base, mode, names, crowded, halo=False),
         *_ends(base, mode, crowded),
     ]
     height = step * max(1, len(d))
@@ -140,7 +141,7 @@ def _marks(base: alt.Chart, mode: Mode) -> list[alt.Chart]:
     ]
 
 
-def _names(base: alt.Chart, mode: Mode, room: int, *, halo: bool) -> list[alt.Chart]:
+def _names(base: alt.Chart, mode: Mode, room: int, crowded: bool, *, halo: bool) -> list[alt.Chart]:
     """Row names: the full one where it fits beside the plot, else the short one (no suite); a halo keeps grid lines
     away."""
     t = tokens(mode)
@@ -154,7 +155,8 @@ def _names(base: alt.Chart, mode: Mode, room: int, *, halo: bool) -> list[alt.Ch
             dy=fold(0, -8),
             font=CONDENSED,
             fontSize=13,
-            limit=fold(f"min({room}, width * {_SHARE}) - 10", "width - 2"),
+            # a folded row's first line is shared with the verdict, unless the names are long
+            limit=fold(f"min({room}, width * {_SHARE}) - 10", "width - 2" if crowded else f"width - {_WORDS}"),
             opacity=alt.ExprRef(f"{fits} ? {seen[0]} : {seen[1]}"),
             **look,
         )

@@ -18,7 +18,7 @@ from app.widgets.guard import guarded
 from app.widgets.markup import plain
 from app.widgets.sheet import row_step, section, sheet
 from app.widgets.table import ROW, height_of, width_of
-from core import sentences
+from core import numerals, provenance, sentences
 from core.exports import FORMATS
 from core.model import ComparisonView, Report
 
@@ -48,6 +48,7 @@ def page() -> None:
         address.put(view)
         return
     answer(sentences.compare(report))
+    _conditions(report)
     tally(sentences.tally(rows))
     builds_tab, variants_tab = st.tabs(TABS, key="compare-tab", on_change="rerun")
     if variants_tab.open:
@@ -108,6 +109,17 @@ def _nothing_shared(report: Report, rows: Sequence[ComparisonView]) -> None:
         go("new_run", node=report.node, build=[data.spec_of(report.baseline), data.spec_of(report.contender)])
 
 
+def _conditions(report: Report) -> None:
+    """What tells the two sides apart besides PyTorch, and which measured builds lie between them."""
+    known = {b.label: b for b in data.builds()}
+    said = (
+        provenance.builds_differ(known.get(report.baseline), known.get(report.contender)),
+        provenance.between(data.measured_builds(report.node), report.baseline, report.contender),
+    )
+    if any(said):
+        note(" ".join(s for s in said if s))
+
+
 def _shown(rows: Sequence[ComparisonView], show: str) -> tuple[ComparisonView, ...]:
     if show == "changed":
         return tuple(c for c in rows if c.verdict is None or c.verdict in _CHANGED)
@@ -125,9 +137,10 @@ def _builds(report: Report, rows: Sequence[ComparisonView], show: str) -> None:
     chart = forest(frames.forest_rows(shown), margin=report.margin, step=row_step())
     sheet("compare", chart, f"Forest plot of {len(shown)} rows: {sentences.tally(shown).words}")
     note(
-        f"95 % intervals; {sentences.band(report.margin)}. "
+        f"95 % intervals; {provenance.band(report.margin, drawn=True)}. "
         f"Preset {report.preset}, error level {report.alpha:g}"
-        + ("." if len(shown) == len(rows) else f"; {len(rows) - len(shown)} rows are filtered out.")
+        + (". " if len(shown) == len(rows) else f"; {numerals.count(len(rows) - len(shown), 'row')} filtered out. ")
+        + (f"{provenance.ratio_meaning(report.paired)}." if any(c.ratio for c in shown) else "")
     )
     _export(report, shown, show)
     hint = "sorted by verdict, then by p; select a row to see why"
@@ -175,9 +188,9 @@ def _table(shown: Sequence[ComparisonView]) -> int:
         on_select="rerun",
         selection_mode="single-row",
         column_config={
-            "case": st.column_config.TextColumn("Case", width=width_of((c.case for c in shown), 140, 375)),
-            "variant": st.column_config.TextColumn("Variant", width=width_of((c.variant for c in shown), 80, 150)),
             "verdict": st.column_config.TextColumn("Verdict", width=130),
+            "case": st.column_config.TextColumn("Case", width=width_of((c.case for c in shown), 140, 375)),
+            "variant": st.column_config.TextColumn("Variant", width=width_of((c.variant for c in shown), 80, 180)),
             "baseline": st.column_config.TextColumn("Baseline", width=85, alignment="right"),
             "contender": st.column_config.TextColumn("Contender", width=85, alignment="right"),
             "ratio": st.column_config.NumberColumn("Ratio", format="%.3f", width=70),

@@ -42,10 +42,10 @@ def variants(report: Report) -> str:
         placeholder="",
         alt="Variant effects",
         column_config={
-            "case": st.column_config.TextColumn("Case", width=width_of(cases, 140, 375)),
-            "name": st.column_config.TextColumn("Variant", width=width_of((e.variant for e in effects), 80, 150)),
-            "build": st.column_config.TextColumn("Build", width=120),
             "verdict": st.column_config.TextColumn("Verdict", width=130),
+            "case": st.column_config.TextColumn("Case", width=width_of(cases, 140, 375)),
+            "name": st.column_config.TextColumn("Variant", width=width_of((e.variant for e in effects), 80, 180)),
+            "build": st.column_config.TextColumn("Build", width=width_of((e.build for e in effects), 80, 180)),
             "reference": st.column_config.TextColumn("Reference", width=90, alignment="right"),
             "variant": st.column_config.TextColumn("Value", width=90, alignment="right"),
             "ratio": st.column_config.NumberColumn("Ratio", format="%.3f", width=70),

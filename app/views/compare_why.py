@@ -11,7 +11,7 @@ from app.charts.distribution import distribution
 from app.widgets.answer import note
 from app.widgets.figures import pairs
 from app.widgets.sheet import section, sheet
-from core import numerals, sentences
+from core import numerals, provenance, sentences
 from core.model import ComparisonView, Report
 
 
@@ -26,22 +26,19 @@ def why(report: Report, row: ComparisonView) -> None:
         if (m.case, m.variant, m.metric, m.build) == (row.case, row.variant, row.metric, build) and m.sample
     ]
     with left:
-        rounds, unit = frames.round_rows(sides)
+        rounds, unit = frames.round_rows(sides, report.baseline)
         if len(rounds):
-            said = f"Rounds of {len(sides)} builds, one dot a round"
+            said = f"Rounds of {numerals.count(rounds['build'].nunique(), 'build')}, one dot a round"
             sheet("rounds", distribution(rounds, unit=unit), said)
+            if row.ratio:
+                note(provenance.ratio_meaning(row.paired) + ".")
         else:
             note("There are no rounds to draw: neither build has a number here.")
     with right:
         pairs(
             ("Verdict", frames.verdict_words(row)),
             ("Values", numerals.old_new(row.baseline_value, row.contender_value, row.unit)),
-            (
-                "Ratio",
-                f"{numerals.times(row.ratio)}, 95 % interval {numerals.interval(row.ci_low, row.ci_high)}"
-                if row.ratio
-                else "",
-            ),
+            ("Ratio", _ratio(row)),
             ("Reason", row.reason),
             ("Method", _method(row)),
             ("CPU time", _cpu_time(report, row)),
@@ -49,6 +46,15 @@ def why(report: Report, row: ComparisonView) -> None:
         )
         note("Measure it again:")
         st.code(_command(report, row), language=None, wrap_lines=True)
+
+
+def _ratio(row: ComparisonView) -> str:
+    if row.ratio is None:
+        return ""
+    ends = numerals.interval(row.ci_low, row.ci_high)
+    if ends:
+        return f"{numerals.times(row.ratio)}, 95 % interval {ends}"
+    return f"{numerals.times(row.ratio)}; a 95 % interval needs {'six rounds' if row.paired else 'more rounds'}"
 
 
 def _method(row: ComparisonView) -> str:

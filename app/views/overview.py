@@ -11,9 +11,11 @@ from app.widgets.buttons import go
 from app.widgets.figures import facts, tally
 from app.widgets.guard import guarded
 from app.widgets.sheet import row_step, section, sheet
-from core import numerals, sentences
-from core.model import NodeView, Report, RunState, RunView
+from core import numerals, provenance, sentences
+from core.model import ComparisonView, NodeView, Report, RunState, RunView, Verdict
 from core.sentences import Answer, Span
+
+DRAWN = 12  # rows of "What changed"
 
 
 def page() -> None:
@@ -29,16 +31,25 @@ def page() -> None:
     if st.button("Compare these builds", type="primary", key="overview-compare"):
         go("compare", baseline=report.baseline, contender=report.contender, node=report.node)
     facts(*_facts(report, runs, nodes))
-    changed = [c for c in rows if c.verdict != "same"]
-    if not changed:
+    _changed(report, rows)
+
+
+def _changed(report: Report, rows: tuple[ComparisonView, ...]) -> None:
+    """What changed or is unsure; what has no number only where it pushes nothing of that out."""
+    told = [c for c in rows if c.verdict is not None and c.verdict is not Verdict.SAME]
+    if not told:
         return
-    same = f"; {len(rows) - len(changed)} same not drawn" if len(changed) < len(rows) else ""
-    section(
-        "What changed",
-        f"95 % intervals over {numerals.count(report.rounds, 'round')}; {sentences.band(report.margin)}{same}",
+    gone = [c for c in rows if c.verdict is None]
+    drawn = [*told, *gone] if len(told) + len(gone) <= DRAWN else told
+    same = sentences.tally(rows).same
+    hidden = [f"{same} same"] * bool(same) + [f"{len(gone)} without a number"] * (
+        len(drawn) == len(told) and bool(gone)
     )
-    chart = forest(frames.forest_rows(changed), margin=report.margin, step=row_step(), most=12, rest="in Compare")
-    sheet("overview", chart, f"Forest plot: {sentences.tally(changed).words}")
+    rest = f"; not drawn: {', '.join(hidden)}" if hidden else ""
+    rounds = numerals.count(report.rounds, "round")
+    section("What changed", f"95 % intervals over {rounds}; {provenance.band(report.margin, drawn=True)}{rest}")
+    chart = forest(frames.forest_rows(drawn), margin=report.margin, step=row_step(), most=DRAWN, rest="in Compare")
+    sheet("overview", chart, f"Forest plot: {sentences.tally(drawn).words}")
 
 
 def _nothing_yet(runs: tuple[RunView, ...], nodes: tuple[NodeView, ...]) -> None:
@@ -57,21 +68,20 @@ def _nothing_yet(runs: tuple[RunView, ...], nodes: tuple[NodeView, ...]) -> None
         answer(Answer("", (Span("Nothing is measured yet."),), more))
         if st.button("New run", type="primary", key="overview-new"):
             go("new_run")
-    facts(("Nodes", sentences.nodes(nodes), _node_note(nodes)), ("Runs", _queue_words(runs), ""))
+    facts(_node_fact(nodes), ("Runs", _queue_words(runs), ""))
 
 
 def _facts(report: Report, runs: tuple[RunView, ...], nodes: tuple[NodeView, ...]) -> list[tuple[str, str, str]]:
     n = sentences.tally(sentences.of_metric(report.comparisons))
-    missing = sentences.missing_line(sentences.of_metric(report.comparisons))
     return [
         (
             "Measured",
             numerals.moment(report.measured_to),
             numerals.ago(report.measured_to, data.now()),
         ),
-        ("Coverage", f"{n.measured} of {n.total}", missing or "nothing is missing"),
+        ("Coverage", f"{n.measured} of {n.total}", "have a number in both builds"),
         ("Runs", _queue_words(runs), "see Runs"),
-        ("Nodes", sentences.nodes(nodes), _node_note(nodes)),
+        _node_fact(nodes),
     ]
 
 
@@ -80,12 +90,16 @@ def _queue_words(runs: tuple[RunView, ...]) -> str:
     return "".join(s.text for s in sentences.runs(live)).removesuffix(".")
 
 
+def _node_fact(nodes: tuple[NodeView, ...]) -> tuple[str, str, str]:
+    return "Nodes" if len(nodes) != 1 else "Node", sentences.nodes(nodes).removesuffix("."), _node_note(nodes)
+
+
 def _node_note(nodes: tuple[NodeView, ...]) -> str:
     silent = [n for n in nodes if not n.alive]
     if not nodes:
         return "start one: flashpoint worker"
     if not silent:
-        return ", ".join(n.name for n in nodes)
+        return nodes[0].cpu if len(nodes) == 1 else ", ".join(n.name for n in nodes)
     return ", ".join(f"{n.name} silent since {numerals.moment(n.heartbeat_at) or 'its start'}" for n in silent)
 
 

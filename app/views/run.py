@@ -13,7 +13,7 @@ from app.widgets.figures import facts, tally
 from app.widgets.guard import guarded
 from app.widgets.progress import Step, rounds_strip, steps
 from app.widgets.sheet import row_step, section, sheet
-from core import numerals, sentences
+from core import numerals, provenance, sentences
 from core.errors import UserError
 from core.model import Report, RunState, RunView
 
@@ -77,9 +77,9 @@ def _progress(run: RunView) -> None:
         steps(*_steps(run))
         p, total = run.progress, run.progress.rounds or run.plan.rounds
         if run.state is RunState.RUNNING or p.round:
-            said = f"{p.round} of {total} rounds done"
+            said = f"{numerals.share(p.round, total, 'round')} done"
             if run.state is RunState.RUNNING and p.round < total:
-                within = f", {p.cases_done} of {p.cases} cases in it" if p.cases else ""
+                within = f", {numerals.share(p.cases_done, p.cases, 'case')} in it" if p.cases else ""
                 said = f"Round {p.round + 1} of {total} is under way{within}"
             rounds_strip(p.round, total, live=run.state is RunState.RUNNING, note=said)
         elif run.state is RunState.PREPARING and p.detail:
@@ -165,7 +165,9 @@ def _results(run: RunView) -> None:
         return
     for report in data.run_reports(run.id, RunState.RUNNING, rounds):
         _verdicts(
-            report, f"shown as of round {rounds}; the order changes only when you ask for new results", "Decided so far"
+            report,
+            "the order changes only when you ask for new results",
+            f"So far, after {numerals.count(rounds, 'round')}",
         )
 
 
@@ -199,18 +201,20 @@ def _final(run: RunView) -> None:
     for one in reports:
         _verdicts(
             one,
-            f"95 % intervals over {numerals.count(one.rounds, 'round')}; {sentences.band(one.margin)}",
+            f"95 % intervals over {numerals.count(one.rounds, 'round')}; {provenance.band(one.margin, drawn=True)}",
             "What it found",
         )
     _log(run.id)
 
 
 def _final_facts(run: RunView, report: Report | None) -> list[tuple[str, str, str]]:
-    begun = run.prepared_at or run.queued_at
-    took = numerals.duration((run.finished_at - begun).total_seconds()) if run.finished_at else ""
     machine = report.node_cpu if report else ""
     return [
-        ("Took", took, f"{run.progress.round} of {run.plan.rounds} rounds"),
+        (
+            "Took",
+            sentences.took_words(run) or "did not begin",
+            numerals.share(run.progress.round, run.plan.rounds, "round"),
+        ),
         ("Builds", " → ".join(run.builds), "the baseline first"),
         ("Machine", run.node, machine),
         ("Queued", numerals.moment(run.queued_at), f"request {run.request_id}, attempt {run.attempt}"),

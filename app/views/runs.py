@@ -87,7 +87,7 @@ def _row(run: RunView) -> dict[str, object]:
         "Builds": " → ".join(run.builds),
         "Node": run.node,
         "Queued": numerals.moment(run.queued_at),
-        "Took": numerals.duration((run.finished_at - run.queued_at).total_seconds()) if run.finished_at else "",
+        "Took": sentences.took_words(run),
         "Reason": run.reason,
     }
 
@@ -96,7 +96,7 @@ def _state(run: RunView) -> str:
     p = run.progress
     match run.state:
         case RunState.RUNNING:
-            return f"running, {p.round} of {p.rounds or run.plan.rounds} rounds"
+            return f"running, {numerals.share(p.round, p.rounds or run.plan.rounds, 'round')}"
         case RunState.PREPARING:
             return f"preparing, {p.environments_ready} of {p.environments or len(run.builds)} ready"
         case RunState.QUEUED:

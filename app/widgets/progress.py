@@ -7,6 +7,7 @@ from typing import Literal
 import streamlit as st
 
 from app.widgets.markup import html
+from core import numerals
 
 Step = tuple[str, Literal["done", "now", "later"]]
 
@@ -25,7 +26,7 @@ def rounds_strip(done: int, total: int, *, live: bool, note: str = "") -> None:
     cells = "".join(
         f'<i class="{"done" if k < filled else "now" if live and k == filled else ""}"></i>' for k in range(boxes)
     )
-    said = f"{done} of {total} rounds done"
+    said = f"{numerals.share(done, total, 'round')} done"
     columns = f"--rounds:{boxes};--narrow:{min(20, boxes)}"
     st.html(
         f'<div class="fp-rounds" role="img" aria-label="{said}" style="{columns}">{cells}</div>'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from core import numerals, sentences
+from core import numerals, provenance, sentences
 from core.model import ComparisonView, Report
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&]|:(?=\w+:))")
@@ -48,7 +48,7 @@ def write(report: Report) -> bytes:
         "",
         text("".join(s.text for s in answer.more)),
         "",
-        f"{text(answer.eyebrow)}. 95 % intervals; {sentences.band(report.margin)}.",
+        f"{text(answer.eyebrow)}. 95 % intervals; {provenance.band(report.margin, drawn=False)}.",
         "",
         "| case | variant | verdict | baseline → contender | ratio | 95 % interval | p |",
         "| --- | --- | --- | --- | ---: | --- | ---: |",

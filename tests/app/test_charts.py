@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -14,7 +15,7 @@ from app.charts.effect import effect
 from app.charts.forest import MOST, domain, forest
 from core.exports import export_figure
 from core.sentences import of_metric
-from tests.reports import report
+from tests.reports import BASELINE, CONTENDER, report
 
 MODES: tuple[theme.Mode, ...] = ("page", "light", "dark")
 EVIL = "</script><img src=http://h/x onerror=alert(1)> datum.x) :material/bug: $x$ **b** \"'\\"
@@ -31,7 +32,7 @@ def _effect_rows() -> pd.DataFrame:
 
 def _round_rows() -> tuple[pd.DataFrame, str]:
     first = report().measurements[:2]
-    return frames.round_rows(first)
+    return frames.round_rows(first, BASELINE)
 
 
 def _charts(mode: theme.Mode) -> dict[str, dict[str, Any]]:
@@ -105,8 +106,25 @@ def test_the_distribution_has_one_dot_a_round() -> None:
     assert 26 in [len(d) for d in spec["datasets"].values()]
 
 
+def test_the_contender_alone_is_not_called_the_baseline() -> None:
+    only = [m for m in report().measurements if m.build == CONTENDER and m.sample][:1]
+    rounds, unit = frames.round_rows(only, BASELINE)
+    assert set(rounds["build"]) == {CONTENDER} and not rounds["baseline"].any()
+    colour = distribution(rounds, "light", unit=unit).to_dict()["layer"][1]["encoding"]["color"]["scale"]
+    assert colour["domain"] == [CONTENDER] and colour["range"] == [theme.LIGHT.accent]
+
+
+def test_rows_of_several_suites_keep_their_suite_and_rows_of_one_case_are_named_by_variant() -> None:
+    rows = of_metric(report().comparisons)
+    assert not frames.forest_rows(rows)["short"].str.contains("cpu-fusion").any()
+    mixed = [*rows, replace(rows[0], suite="parametrizations", case="parametrizations/linear[size=64]")]
+    assert frames.forest_rows(mixed)["short"].str.contains("/").all()
+    one_case = [replace(rows[0], variant=v) for v in ("a", "b")]
+    assert list(frames.forest_rows(one_case)["short"]) == ["a", "b"]
+
+
 def test_equal_rounds_do_not_divide_by_zero() -> None:
-    same = pd.DataFrame({"build": ["a"] * 8, "value": [4.0] * 8, "said": "8 rounds"})
+    same = pd.DataFrame({"build": ["a"] * 8, "baseline": True, "value": [4.0] * 8, "said": "8 rounds"})
     assert export_figure(distribution(same, "light").to_dict() | {"width": 400}, "svg").startswith(b"<svg")
 
 

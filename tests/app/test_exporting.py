@@ -38,6 +38,12 @@ def test_the_figure_says_the_facts() -> None:
         assert part in lines
 
 
+def test_only_a_figure_speaks_of_grey() -> None:
+    assert "(grey)" in " ".join(exporting.facts(report(), drawn=True))
+    assert "grey" not in " ".join(exporting.facts(report()))
+    assert "grey" not in exporting.compare_file(report(), "md").decode()
+
+
 def test_file_names_hold_no_path_and_no_surprise() -> None:
     strange = replace(report(), contender="../../etc/passwd\x00 <b>")
     assert exporting.file_name(strange, "csv") == "..-..-etc-passwd-b-_against_1.10.2+cpu_on_epyc-01.csv"
@@ -46,7 +52,7 @@ def test_file_names_hold_no_path_and_no_surprise() -> None:
 
 def test_the_distribution_frame_holds_the_median_of_each_round() -> None:
     sides = report().measurements[:2]
-    rounds, unit = frames.round_rows(sides)
+    rounds, unit = frames.round_rows(sides, BASELINE)
     assert unit == "µs" and list(rounds["build"].unique()) == [f"{BASELINE} (baseline)", CONTENDER]
     assert sides[0].sample is not None
     assert rounds["value"][0] == pytest.approx(sides[0].sample.rounds[0][1] * 1e6)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from core import numerals, sentences
-from core.model import ComparisonView, Progress, RunPlan, RunState, RunView, Verdict
+from core.model import ComparisonView, Geomean, Progress, RunPlan, RunState, RunView, Verdict
 from tests.reports import AT, report
 
 
@@ -58,7 +58,39 @@ def test_the_second_line_names_coverage_interval_and_what_has_no_number() -> Non
     more = "".join(s.text for s in sentences.compare(report()).more)
     assert "over the 6 of 8" in more
     assert "2 have no number: 1 failed, 1 unsupported." in more
-    assert "Different runs" in sentences.method(replace(report(), paired=False))
+
+
+def test_rows_without_a_number_of_one_kind_are_said_plainly() -> None:
+    gone = [replace(c, outcome="unsupported") for c in _rows(None, None)]
+    assert sentences.missing_line(gone) == "2 are unsupported."
+    assert sentences.missing_line(gone[:1]) == "1 is unsupported."
+    assert sentences.missing_line([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "word"),
+    [
+        (0.942, 0.933, 0.951, "faster"),
+        (1.058, 1.049, 1.067, "slower"),
+        (1.003, 1.001, 1.005, "= same"),
+        (0.99, 0.97, 1.01, "= same"),
+        (1.05, 0.95, 1.16, "? unsure"),
+    ],
+)
+def test_the_mean_is_judged_as_single_rows_are(ratio: float, low: float, high: float, word: str) -> None:
+    made = replace(report(), margin=0.1, geomean=Geomean(ratio, low, high, 6, 8))
+    assert word in "".join(s.text for s in sentences.overall(made))
+
+
+def test_how_long_a_run_took_counts_from_its_preparation() -> None:
+    assert sentences.took_words(_run(RunState.FINISHED)) == "26 min"
+    assert sentences.took_words(_run(RunState.CANCELLED, prepared_at=None)) == ""
+    assert sentences.took_words(_run(RunState.RUNNING, finished_at=None)) == ""
+
+
+def test_one_of_one_is_singular() -> None:
+    assert numerals.share(0, 1, "case") == "0 of 1 case"
+    assert numerals.share(1, 5, "case") == "1 of 5 cases"
 
 
 def test_a_busy_machine_is_not_blamed_on_pytorch() -> None:
@@ -137,13 +169,17 @@ def test_a_finished_run_says_the_verdict_and_how_long_it_took() -> None:
     [
         (412e-6, 463e-6, "s", "412 → 463 µs"),
         (1.93e-3, 2.09e-3, "s", "1.93 → 2.09 ms"),
-        (999e-6, 1.2e-3, "s", "999 → 1,200 µs"),
-        (4e-6, 41.2e-3, "s", "4.00 → 41,200 µs"),
+        (999e-6, 1.2e-3, "s", "0.999 → 1.20 ms"),
+        (4.128e-3, 512e-6, "s", "4.13 → 0.512 ms"),
+        (4e-6, 41.2e-3, "s", "4.00 µs → 41.2 ms"),
+        (0.0, 4.128e-3, "s", "0 → 4.13 ms"),
         (2.0**20, 3 * 2.0**20, "B", "1.00 → 3.00 MiB"),
         (0.0, 0.0, "1", "0 → 0"),
     ],
 )
-def test_both_values_are_said_in_one_unit(old: float, new: float, unit: str, said: str) -> None:
+def test_both_values_are_said_in_three_digits_and_one_unit_where_that_reads_well(
+    old: float, new: float, unit: str, said: str
+) -> None:
     assert numerals.old_new(old, new, unit) == said
 
 

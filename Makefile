@@ -12,7 +12,7 @@ setup: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "error: no Python from 3.11 on was found; install one, or name it with make PYTHON=..."; exit 2; }
-	$(PYTHON) -m venv --clear $(VENV)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt uv
 	@# uv is fast and reads none of pip's settings; where it cannot reach its sources, pip does it.
 	$(BIN)/uv pip install -q --no-config --python $(BIN)/python -c constraints.txt -e '.[test]' \

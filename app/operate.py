@@ -83,7 +83,7 @@ def remove_build(services: Services, text: str, say: Callable[[str], None]) -> s
     """
     from workers.inventory import environments_of
 
-    node = services.settings.node_name
+    node = register_node(services)
     view = services.queries.build(text, node)
     if view is None or view.state != "ready":
         raise NotFound(

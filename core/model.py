@@ -63,7 +63,7 @@ class Preset:
 
 
 PRESETS: dict[str, Preset] = {
-    "quick": Preset("quick", 0.05, 0.10, 8, "Changes of 10 % and more, in a minute or two a suite."),
+    "quick": Preset("quick", 0.05, 0.10, 8, "Changes of 10 % and more, in about two minutes a suite."),
     "standard": Preset("standard", 0.01, 0.03, 13, "Changes of 3 %, about ten minutes a suite."),
     "thorough": Preset("thorough", 0.001, 0.015, 22, "Changes of 1.5 %, half an hour a suite and more."),
 }

@@ -49,11 +49,12 @@ class Planned:
 
 @dataclass(frozen=True)
 class Submission:
-    """The request and its runs; ``created`` is False when the key was known already."""
+    """The request and its runs; ``created`` is False when the key was known already; ``notes`` as in the plan."""
 
     request_id: int
     run_ids: tuple[int, ...]
     created: bool
+    notes: tuple[str, ...] = ()
 
 
 class Inventory(Protocol):
@@ -94,13 +95,19 @@ def plan(queries: Inventory, suites: Sequence[SuiteInfo], given: SubmitInput) ->
         key=given.key or uuid.uuid4().hex,
     )
     total = sum(run.estimate_s for run in runs)
-    return Planned(spec, runs, sum(len(run.cases) for run in runs), total, preset, _notes(queries, builds, node.name))
+    left_out = [
+        f"{suite.name} has no case that matches {str(given.case_glob)[:120]!r}, so it is left out."
+        for suite in chosen
+        if suite.name not in cases
+    ]
+    notes = (*left_out, *_notes(queries, builds, node.name))
+    return Planned(spec, runs, sum(len(run.cases) for run in runs), total, preset, notes)
 
 
 def submit(store: Requests, queries: Inventory, suites: Sequence[SuiteInfo], given: SubmitInput) -> Submission:
     """Queues a request in one transaction; the same key again answers with the first one's runs. Raises UserError."""
     planned = plan(queries, suites, given)
-    return Submission(*store.submit(planned.spec, planned.runs))
+    return Submission(*store.submit(planned.spec, planned.runs), notes=planned.notes)
 
 
 def estimate(cases: Sequence[CaseInfo], builds: int, rounds: int) -> float:
@@ -142,7 +149,7 @@ def _notes(queries: Inventory, builds: Sequence[str], node: str) -> tuple[str, .
     for build in builds:
         known = queries.build(build, node)
         if known is None or known.state != "ready":
-            notes.append(f"{build} is not installed on {node} yet; installing it first takes about a minute.")
+            notes.append(f"{build} is not installed on {node} yet; if it exists, installing it takes about a minute.")
     return tuple(notes)
 
 

@@ -35,16 +35,38 @@ def application() -> typer.Typer:
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: turns every error that carries a sentence into that sentence and an exit code."""
     try:
-        application()(args=arguments, standalone_mode=True)
+        code = application()(args=arguments, standalone_mode=False)
     except UserError as error:
         fail(str(error), 2)
     except (RunFailed, Unavailable, RunsFailed) as error:
-        log = getattr(error, "log", "")
-        fail(str(error) + (f"\n{log}" if log else ""), 3)
+        fail(str(error), 3)
     except Slower as error:
         fail(str(error), 1)
     except FlashpointError as error:
         fail(str(error), 3)
+    except KeyboardInterrupt:
+        fail("Interrupted.", 130)
+    except Exception as error:
+        sentence = usage_error(error)
+        if sentence is None:
+            raise
+        fail(sentence, 2)
+    else:
+        raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def usage_error(error: Exception) -> str | None:
+    """The sentence of an error in how the command was written, None for any other.
+
+    By its shape: some versions of typer use click, others carry their own copy of it.
+    """
+    context = getattr(error, "ctx", None)
+    if getattr(error, "exit_code", None) is None or not hasattr(error, "format_message"):
+        return None
+    said = str(error.format_message()).strip()
+    if "\n" in said:
+        return said  # the whole help, where a command was given no words
+    return said.rstrip(".") + (f"; see `{context.command_path} --help`." if context else ".")
 
 
 def fail(sentence: str, code: int) -> None:

@@ -6,9 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from app import operate
+from app.bootstrap import Services
 from app.cli.console import Json, RunsFailed, print_json, print_table, say, services
 from core import numerals
+from core.errors import BuildFailed, NotFound, UserError
 from core.model import BuildView, NodeView
+from core.versions import Kind, parse_spec
 
 Spec = Annotated[str, typer.Argument(metavar="SPEC", help="A build: 2.13.0, 2.13.0+cpu, existing:/path/to/python.")]
 Python = Annotated[str | None, typer.Option("--python", metavar="X.Y", help="The Python to use, such as 3.11.")]
@@ -69,22 +73,33 @@ def list_builds(as_json: Json = False) -> None:
 
 def add(spec: Spec, python: Python = None, as_json: Json = False) -> None:
     """Make the environment of a build on this machine."""
-    from app import operate
-
     s = services()
-    made = operate.add_build(s, spec, python, say)
+    made = _made(s, spec, python)
     if as_json:
         view = s.queries.build(made.label, s.settings.node_name)
         print_json(build_record(view) if view else None)
         return
-    print(f"PyTorch {made.label} is ready on Python {made.python}{' (it was already)' if made.reused else ''}.")
+    print(f"PyTorch {made.label} is ready on Python {made.python}.")
+
+
+def _made(s: Services, spec: str, python: str | None) -> operate.Made:
+    """The build's environment. A step that fails says its last lines first, and then one sentence (exit code 2)."""
+    try:
+        return operate.add_build(s, spec, python, say)
+    except BuildFailed as error:
+        for line in error.log.splitlines()[-10:]:
+            say(f"  {line}")
+        raise UserError(f"While {error.step}: {error}" if error.step else str(error)) from error
 
 
 def probe(spec: Spec, python: Python = None, as_json: Json = False) -> None:
-    """Say what a build is, by importing it in its environment."""
-    from app import operate
-
-    made = operate.add_build(services(), spec, python, say)
+    """Say what an installed build is, by importing it in its environment."""
+    s = services()
+    if parse_spec(spec).kind is not Kind.EXISTING:
+        known = s.queries.build(spec, operate.register_node(s))
+        if known is None or known.state != "ready":
+            raise NotFound(f"The build {spec[:80]!r} is not installed here; add it with `flashpoint builds add`.")
+    made = _made(s, spec, python)
     if as_json:
         print_json({"build": made.label, "environment": made.name, "python": made.python, "probe": made.probe})
         return
@@ -93,8 +108,6 @@ def probe(spec: Spec, python: Python = None, as_json: Json = False) -> None:
 
 def remove(spec: Spec) -> None:
     """Remove a build's environment from this machine; its measurements stay."""
-    from app import operate
-
     label = operate.remove_build(services(), spec, say)
     say(f"Removed the environment of {label}; its measurements stay.")
 

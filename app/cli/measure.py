@@ -86,11 +86,12 @@ def submit(
     given = SubmitInput(tuple(suite), case, tuple(build), baseline, node, preset)
     if inline:
         done = usecases.submit(s.store, s.queries, s.catalog, given)
-        say(f"Request {done.request_id}: {_runs_in_words(done.run_ids)}, in line.")
+        say("\n".join([*done.notes, f"Request {done.request_id}: {_runs_in_words(done.run_ids)}, in line."]))
         operate.perform_inline(s, done.run_ids, say)
     else:
         done, note = s.submit(given)
-        say(f"Request {done.request_id}: {_runs_in_words(done.run_ids)} queued." + (f" {note}" if note else ""))
+        queued = f"Request {done.request_id}: {_runs_in_words(done.run_ids)} queued. {note}".strip()
+        say("\n".join([*done.notes, queued]))
         if wait or fail_on_regression:
             _wait(s, done.run_ids)
     runs = [s.queries.run(run_id) for run_id in done.run_ids]
@@ -130,7 +131,8 @@ def _judge(s: Services, runs: list[RunView], fail_on_regression: bool, waited: b
     if fail_on_regression:
         worse = payload.slower([r for run in runs for r in reports.of_run(s.queries, s.catalog, run)])
         if worse:
-            raise Slower("; ".join(worse))
+            more = f" and {len(worse) - 3} more" if len(worse) > 3 else ""
+            raise Slower(f"{numerals.count(len(worse), 'comparison')} became slower: {'; '.join(worse[:3])}{more}.")
 
 
 def _print_run(s: Services, run: RunView) -> None:
@@ -212,7 +214,7 @@ def compare(
     report = _report(s, base, contender, suite, node)
     if form == "table":
         if out is not None:
-            raise UserError("--output needs --format json, csv, md, html, png, svg or pdf.")
+            raise UserError("A table goes to the terminal only; name a --format such as csv, md or png for the file.")
         print_report(report)
         return
     data = exporting.compare_file(report, form, permalink_command(report))

@@ -65,7 +65,7 @@ def of_runs(services: Services, request_id: int, runs: Sequence[RunView], second
 def slower(found: Sequence[Report]) -> list[str]:
     """The cases that became slower or worse, in words."""
     return [
-        f"{c.case} · {c.variant} is {c.ratio:.3f}x on {c.contender}"
+        f"{c.case} · {c.variant} is {c.ratio:.3f}× on {c.contender}"
         for report in found
         for c in report.comparisons
         if c.verdict in WORSE and c.metric != "cpu_time"

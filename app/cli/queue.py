@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
+from app.bootstrap import Services
 from app.cli import payload
 from app.cli.console import Json, print_json, print_table, say, services
 from core import numerals
+from core.errors import UserError
 from core.model import RunState, RunView
 
-RunId = Annotated[int, typer.Argument(metavar="ID", help="The number of the run.")]
+RunId = Annotated[str, typer.Argument(metavar="ID", help="The number of the run.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -21,22 +23,14 @@ def add_to(app: typer.Typer) -> None:
 
 
 def runs(
-    run_id: Annotated[int | None, typer.Argument(metavar="[ID]", help="Only this run, with its log.")] = None,
+    run: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this run, with its log.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many, newest first.")] = 20,
     as_json: Json = False,
 ) -> None:
     """List runs, or show one."""
     s = services()
-    if run_id is not None:
-        run = s.queries.run(run_id)
-        log = s.queries.run_log(run_id, 1000)
-        if as_json:
-            lines = [{"at": line.at.isoformat(), "text": line.text} for line in log]
-            print_json({**payload.run_record(run), "log": lines})
-            return
-        print(f"Run {run.id}: {_state(run)}\n{run.plan.suite}, {', '.join(run.builds)}, on {run.node}")
-        for line in log:
-            print(f"{line.at:%H:%M:%S} {line.text}")
+    if run is not None:
+        _print_one(s, number(run), as_json)
         return
     found = s.queries.runs(limit=limit)
     if as_json:
@@ -63,6 +57,25 @@ def runs(
     )
 
 
+def number(text: str) -> int:
+    """The id that a person wrote. Raises UserError."""
+    if not (text.isascii() and text.lstrip("-").isdigit() and len(text) < 30):
+        raise UserError(f"{text[:40]!r} is no number of a run; `flashpoint runs` lists them.")
+    return int(text)
+
+
+def _print_one(s: Services, run_id: int, as_json: bool) -> None:
+    run = s.queries.run(run_id)
+    log = s.queries.run_log(run_id, 1000)
+    if as_json:
+        lines = [{"at": line.at.isoformat(), "text": line.text} for line in log]
+        print_json({**payload.run_record(run), "log": lines})
+        return
+    print(f"Run {run.id}: {_state(run)}\n{run.plan.suite}, {', '.join(run.builds)}, on {run.node}")
+    for line in log:
+        print(f"{line.at:%H:%M:%S} {line.text}")
+
+
 def _state(run: RunView) -> str:
     progress = run.progress
     if run.state is RunState.RUNNING:
@@ -74,11 +87,11 @@ def _state(run: RunView) -> str:
 
 def cancel(run_id: RunId) -> None:
     """Cancel a run: at once when it waits, within seconds when it runs."""
-    state = services().cancel(run_id)
+    state = services().cancel(number(run_id))
     say(f"Run {run_id} is cancelled." if state is RunState.CANCELLED else f"Run {run_id} is asked to stop.")
 
 
 def retry(run_id: RunId) -> None:
     """Queue a failed, cancelled or lost run again."""
-    note = services().retry(run_id)
+    note = services().retry(number(run_id))
     say(f"Run {run_id} is queued again." + (f" {note}" if note else ""))

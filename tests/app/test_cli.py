@@ -1,0 +1,60 @@
+"""Wrong usage is one sentence on standard error and exit code 2; nothing goes to standard output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLASHPOINT_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("FLASHPOINT_NODE_NAME", "node-1")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("nosuch", "No such command 'nosuch'"),
+        ("submit --suite cpu-fusion", "Missing option '--build'"),
+        ("submit --suite nope --build 2.13.0 --inline", "There is no suite 'nope'"),
+        ("submit --suite cpu-fusion --build --help --inline", "The build spec '--help' is not understood"),
+        ("submit --suite cpu-fusion --build nightly --inline", "nightly"),
+        ("submit --suite cpu-fusion --build 1.8.0 --inline", "1.8.0"),
+        ("submit --suite cpu-fusion --build 2.13.0 --case zzz --inline", "matches 'zzz'"),
+        ("submit --suite cpu-fusion --build 2.13.0 --preset slow --inline", "There is no preset 'slow'"),
+        ("submit --suite cpu-fusion --build 2.13.0 --node other --inline", "--inline measures on this machine"),
+        ("submit --suite cpu-fusion --build 2.13.0", "No worker has reported"),
+        ("runs abc", "abc"),
+        ("runs 77", "There is no run 77"),
+        ("runs -- -3", "There is no run -3"),
+        ("cancel 99999999999999999999999", "There is no run"),
+        ("retry 1", "There is no run 1"),
+        ("compare 1.10.2 2.13.0", "Nothing is measured yet"),
+        ("builds probe 2.13.0", "is not installed here"),
+        ("builds remove 2.13.0", "2.13.0"),
+        ("builds add wheel:/tmp/x.whl", "wheel"),
+        ("builds add existing:/nowhere/python", "/nowhere/python"),
+        ("worker --device tpu", "The device 'tpu' is not known"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    out, err = capsys.readouterr()
+    assert ended.value.code == 2, err
+    assert out == ""
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("error: ") and sentence in last
+    assert "Traceback" not in err
+
+
+def test_what_needs_nothing_works_on_an_empty_database(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ("suites", "suites --json", "builds list", "nodes", "runs", "runs --json"):
+        with pytest.raises(SystemExit) as ended:
+            main(words.split())
+        assert ended.value.code == 0
+    assert "cpu-fusion/chain[n=65536]" in capsys.readouterr().out

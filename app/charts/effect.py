@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import altair as alt
@@ -9,9 +10,13 @@ import pandas as pd
 
 from app.theme import CONDENSED, Mode, fold, ratio_ticks, styled, tokens
 
-_SHAPES = ["circle", "square", "diamond", "triangle-up", "cross", "triangle-down"]
+_SHAPES = ["circle", "square", "diamond", "triangle-up"]
 #: From this factor on the value is written beside the mark.
 _LARGE = 1.5
+_WORDS = 40  # pixels that the words beside a mark take
+
+#: More variants than this are drawn by ``app.charts.effect_forest``.
+MOST = 4
 
 
 def effect(rows: pd.DataFrame, mode: Mode = "page", margin: float = 0.03, height: int = 300) -> alt.LayerChart:
@@ -19,13 +24,16 @@ def effect(rows: pd.DataFrame, mode: Mode = "page", margin: float = 0.03, height
 
     ``rows``: build, variant, ratio (NaN where there is no number), low, high, outcome, text (both raw values). Builds
     and variants are drawn in the order they first appear; a build that lacks a variant keeps its place with an open
-    mark and the outcome in words. ``height`` in pixels.
+    mark and the outcome in words. ``height`` in pixels. At most ``MOST`` variants have a colour and a shape of their
+    own.
     """
     t = tokens(mode)
     builds, variants = list(dict.fromkeys(rows["build"])), list(dict.fromkeys(rows["variant"]))
     ok = rows[rows["ratio"].notna()]
-    low = min(0.8, 0.62 * float(ok["low"].min())) if len(ok) else 0.8
-    high = max(1.25, 1.15 * float(ok["high"].max())) if len(ok) else 1.25
+    # Early rounds have a ratio and no interval yet; an interval may be open to one side.
+    ends = ok[["low", "ratio", "high"]].replace([math.inf, -math.inf, 0.0], math.nan)
+    low = min(0.8, 0.62 * float(ends.min().min())) if len(ok) else 0.8
+    high = max(1.25, 1.15 * float(ends.max().max())) if len(ok) else 1.25
     on_y: dict[str, Any] = {
         "scale": alt.Scale(type="log", domain=[low, high], nice=False, range=[height - 40, 8]),
         "axis": alt.Axis(values=ratio_ticks(low, high), labelExpr="format(datum.value, '~') + '×'", title=None),
@@ -40,7 +48,7 @@ def effect(rows: pd.DataFrame, mode: Mode = "page", margin: float = 0.03, height
         "variant:N",
         sort=variants,
         scale=alt.Scale(domain=variants, range=list(t.series)),
-        legend=alt.Legend(symbolOpacity=1),
+        legend=alt.Legend(symbolOpacity=1, columns=fold(MOST, 2)),
     )
     shape = alt.Shape("variant:N", sort=variants, scale=alt.Scale(domain=variants, range=_SHAPES))
     edge = alt.Chart(pd.DataFrame({"a": [1 / (1 + margin)], "b": [1 + margin], "one": [1.0]}))
@@ -48,10 +56,10 @@ def effect(rows: pd.DataFrame, mode: Mode = "page", margin: float = 0.03, height
         edge.mark_rect(color=t.sunken).encode(y=alt.Y("a:Q", **on_y), y2="b:Q"),
         edge.mark_rule(color=t.ink3).encode(y=alt.Y("one:Q", **on_y)),
     ]
-    large = _large(ok)
+    large = _large(ok, (height - 48) / math.log(high / low))
     for k, variant in enumerate(variants):
         shift: dict[str, Any] = {"xOffset": _shift(k, len(variants))}
-        base = alt.Chart(ok[ok["variant"] == variant]).encode(x=x, color=colour, tooltip=_tips())
+        base = alt.Chart(ok[ok["variant"] == variant]).encode(x=x, color=colour, tooltip=tips())
         layers += [
             base.mark_line(strokeWidth=1.2, opacity=0.55, **shift).encode(y=alt.Y("ratio:Q", **on_y)),
             base.mark_rule(strokeWidth=2.2, **shift).encode(y=alt.Y("low:Q", **on_y), y2="high:Q"),
@@ -66,7 +74,8 @@ def _shift(k: int, of: int) -> int:
     return round((k - (of - 1) / 2) * 13)
 
 
-def _tips() -> list[alt.Tooltip]:
+def tips() -> list[alt.Tooltip]:
+    """What a mark of an effect says when it is pointed at."""
     return [
         alt.Tooltip("build:N"),
         alt.Tooltip("variant:N"),
@@ -77,8 +86,20 @@ def _tips() -> list[alt.Tooltip]:
     ]
 
 
-def _large(ok: pd.DataFrame) -> pd.DataFrame:
+def _large(ok: pd.DataFrame, scale: float) -> pd.DataFrame:
+    """Large effects with their words; ``scale`` in pixels per unit of the log ratio. Where two of a build would write
+    over each other, the farther one is said and the other is left to the table."""
     far = ok[(ok["ratio"] > _LARGE) | (ok["ratio"] < 1 / _LARGE)]
+    said: dict[Any, list[float]] = {}
+    kept = []
+    for index, build, ratio in sorted(
+        zip(far.index, far["build"], far["ratio"], strict=True), key=lambda row: -abs(math.log(row[2]))
+    ):
+        place = scale * math.log(ratio)
+        if all(abs(place - other) > _WORDS for other in said.setdefault(build, [])):
+            said[build].append(place)
+            kept.append(index)
+    far = far[far.index.isin(kept)]
     return far.assign(
         said=[f"{1 / r:.2g}× faster" if r < 1 else f"{r:.2g}× slower" for r in far["ratio"]],
         # the lowest of a build has its words below, the others above

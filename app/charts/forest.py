@@ -15,7 +15,7 @@ from app.theme import (
     VERDICTS,
     Mode,
     fold,
-    ratio_ticks,
+    folding_ticks,
     styled,
     tokens,
     verdict_colour,
@@ -82,7 +82,7 @@ def forest(
             range=[fold(f"min({names}, width * {_SHARE})", 4), fold("width - 250", "width - 118")],
         ),
         "axis": alt.Axis(
-            values=ratio_ticks(low, high),
+            values=folding_ticks(low, high),
             orient="top",
             gridOpacity=fold(1, 0.45),
             labelExpr="format(datum.value, '~') + '×'",

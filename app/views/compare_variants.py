@@ -5,10 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from app import address, data, frames
-from app.charts.effect import effect
+from app.charts.effect import MOST, effect
+from app.charts.effect_forest import effect_forest
 from app.widgets.answer import empty
 from app.widgets.sheet import section, sheet
 from app.widgets.table import ROW, height_of, width_of
+from core import numerals
 from core.model import Report
 
 
@@ -31,7 +33,13 @@ def variants(report: Report) -> str:
         f"time of each variant against {of_case[0].reference} in the same build; below 1× is faster",
     )
     rows = frames.effect_rows(of_case)
-    sheet("effect", effect(rows, margin=report.margin), f"Effect chart of {len(rows)} variants and builds")
+    few = rows["variant"].nunique() <= MOST
+    chart = (
+        effect(rows, margin=report.margin)
+        if few
+        else effect_forest(rows, report.baseline, report.contender, margin=report.margin)
+    )
+    sheet("effect", chart, f"Effects of {numerals.count(rows['variant'].nunique(), 'variant')}, build by build")
     section(f"All {len(effects)} effects", "95 % intervals")
     st.dataframe(
         frames.effect_table(effects),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from app import frames, theme
 from app.charts.distribution import distribution
 from app.charts.effect import effect
+from app.charts.effect_forest import GAP, HEAD, LINE, effect_forest
 from app.charts.forest import MOST, domain, forest
 from core.exports import export_figure
 from core.sentences import of_metric
@@ -40,6 +42,7 @@ def _charts(mode: theme.Mode) -> dict[str, dict[str, Any]]:
     return {
         "forest": forest(_forest_rows(), mode).to_dict(),
         "effect": effect(_effect_rows(), mode).to_dict(),
+        "effect_forest": effect_forest(_effect_rows(), BASELINE, CONTENDER, mode).to_dict(),
         "distribution": distribution(rounds, mode, unit=unit).to_dict(),
     }
 
@@ -96,6 +99,60 @@ def test_the_effect_chart_keeps_the_place_of_a_build_that_lacks_the_variant() ->
     x = spec["layer"][2]["encoding"]["x"]
     assert x["scale"]["domain"] == ["1.10.2+cpu", "2.13.0+cpu"]
     assert any("unsupported" in json.dumps(d) for d in spec["datasets"].values())
+
+
+def _many(variants: int, builds: tuple[str, ...] = (BASELINE, CONTENDER), **fields: object) -> pd.DataFrame:
+    one = next(e for e in report().effects if e.metric == "time" and e.verdict)
+    made = [replace(one, variant=f"v{k}", build=b, **fields) for k in range(variants) for b in builds]  # type: ignore[arg-type]
+    return frames.effect_rows(made)
+
+
+def test_many_variants_have_a_named_line_for_each_build_and_no_colour_twice() -> None:
+    builds = (BASELINE, CONTENDER, "2.0.1", "1.12.1")
+    spec = effect_forest(_many(9, builds), BASELINE, CONTENDER, "light").to_dict()
+    assert spec["height"] == 9 * (HEAD + 4 * LINE + GAP)
+    encoding = next(la["encoding"] for la in spec["layer"] if "shape" in la["encoding"])
+    look = {
+        name: dict(zip(encoding[name]["scale"]["domain"], encoding[name]["scale"]["range"], strict=True))
+        for name in ("color", "shape")
+    }
+    assert (look["color"][BASELINE], look["shape"][BASELINE]) == (theme.LIGHT.ink3, "circle")
+    assert (look["color"][CONTENDER], look["shape"][CONTENDER]) == (theme.LIGHT.accent, "diamond")
+    assert len(set(look["color"].values())) == len(set(look["shape"].values())) == 4
+
+
+def test_the_largest_gain_comes_first_and_what_has_no_number_last() -> None:
+    rows = _many(3).assign(ratio=[0.9, 0.9, float("nan"), float("nan"), 0.2, 0.3])
+    spec = effect_forest(rows, BASELINE, CONTENDER).to_dict()
+    heads = next(d for d in spec["datasets"].values() if "head" in d[0] and len(d) == 3)
+    assert [h["variant"] for h in heads] == ["v2", "v0", "v1"]
+
+
+@pytest.mark.parametrize("ends", [(None, None), (0.9, float("inf"))])
+def test_effects_that_have_no_interval_yet_are_drawn_in_their_size(ends: tuple[float | None, float | None]) -> None:
+    rows = _many(3, ratio=0.95, ci_low=ends[0], ci_high=ends[1])
+    spec = effect(rows, "light").to_dict()
+    low, high = spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    assert 0.5 < low < 0.95 < high < 2 and spec["height"] == 300
+    many = effect_forest(rows, BASELINE, CONTENDER, "light").to_dict()
+    low, high = many["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert 0.5 < low < 0.95 < high < 2
+    for drawn in (spec, many):
+        assert export_figure(drawn | {"width": 700}, "svg").startswith(b"<svg")
+
+
+def test_large_effects_of_a_build_do_not_write_over_each_other() -> None:
+    rows = _many(3, (BASELINE,)).assign(ratio=[0.2, 0.201, 0.4])
+    spec = effect(rows).to_dict()
+    words = {row["variant"] for d in spec["datasets"].values() if "above" in d[0] for row in d}
+    assert words == {"v0", "v2"}
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.9, 1.12), (0.08, 1.4), (0.5, 300), (0.97, 1.03)])
+def test_a_narrow_axis_keeps_its_one(low: float, high: float) -> None:
+    wide, narrow = re.findall(r"\[.*?\]", str(theme.folding_ticks(low, high).to_dict()["expr"]))
+    assert 1 in json.loads(narrow) and len(json.loads(narrow)) <= 5
+    assert set(json.loads(narrow)) <= set(json.loads(wide))
 
 
 def test_the_distribution_has_one_dot_a_round() -> None:

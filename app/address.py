@@ -51,6 +51,21 @@ def put(values: Mapping[str, str | Sequence[str] | None]) -> None:
         st.session_state[_seen(name)] = value
 
 
+def keep(page: str) -> None:
+    """Remember this page's address in the session."""
+    st.session_state[f"address-kept:{page}"] = {name: st.query_params.get_all(name) for name in st.query_params}
+
+
+def recall(page: str) -> None:
+    """Give a page that was opened with none of its parameters the address it had.
+
+    The browser's back button leaves parameters out, or brings those of the page that was left.
+    """
+    kept = st.session_state.get(f"address-kept:{page}")
+    if kept and not any(name in kept for name in st.query_params):
+        st.query_params.from_dict(kept)
+
+
 def number(name: str) -> int | None:
     """A parameter that is an id: a whole number from 1 to 2**53, else None."""
     text = st.query_params.get(name, "")

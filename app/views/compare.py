@@ -40,7 +40,6 @@ def page() -> None:
         return
     baseline, contender, node, show = chosen
     view = {"baseline": baseline, "contender": contender, "node": node, "show": show}
-    address.take("tab", "compare-tab", TABS, TABS[0])
     report = data.pair(baseline, contender, node)
     rows = sentences.of_metric(report.comparisons)
     if not any(c.ratio is not None for c in rows):
@@ -56,7 +55,7 @@ def page() -> None:
             view |= {"tab": TABS[1], "case": variants(report)}
     else:
         with builds_tab:
-            _builds(report, rows, show)
+            view |= {"row": _builds(report, rows, show)}
     address.put(view)
 
 
@@ -78,10 +77,14 @@ def _controls(nodes: Sequence[str]) -> tuple[str, str, str, str] | None:
     contender, baseline = _newest_pair(builds, st.session_state["compare-node"])
     strange.append(("build", address.take("baseline", "compare-baseline", builds, baseline)))
     strange.append(("build", address.take("contender", "compare-contender", builds, contender)))
-    address.take("show", "compare-show", list(SHOW), "all")
+    views = [("show", address.take("show", "compare-show", list(SHOW), "all"))]
+    views.append(("tab", address.take("tab", "compare-tab", TABS, TABS[0])))
     unknown = [f"{what} {asked[:80]!r}" for what, asked in strange if asked]
     if unknown:
         banner(f"There is no measured {' and no '.join(unknown)} here; what you see is the newest there is.")
+    wrong = [f"{what} {asked[:80]!r}" for what, asked in views if asked]
+    if wrong:
+        banner(f"There is no {' and no '.join(wrong)} here; what you see is the usual view.")
     with st.container(horizontal=True, vertical_alignment="bottom", key="compare-controls"):
         baseline = st.selectbox("Baseline", builds, key="compare-baseline", width=210)
         contender = st.selectbox("Contender", builds, key="compare-contender", width=230)
@@ -128,12 +131,13 @@ def _shown(rows: Sequence[ComparisonView], show: str) -> tuple[ComparisonView, .
     return tuple(rows)
 
 
-def _builds(report: Report, rows: Sequence[ComparisonView], show: str) -> None:
+def _builds(report: Report, rows: Sequence[ComparisonView], show: str) -> str:
+    """Forest, export, table and the reasons of one row. Returns the row that a reader selected, "" when none is."""
     shown = _shown(rows, show)
     if not shown:
         empty(f"No case is {SHOW[show].lower()}.", f"{len(rows)} without the filter.")
         st.button("Show all", key="compare-clear", on_click=_show_all)
-        return
+        return ""
     chart = forest(frames.forest_rows(shown), margin=report.margin, step=row_step())
     sheet("compare", chart, f"Forest plot of {len(shown)} rows: {sentences.tally(shown).words}")
     note(
@@ -145,7 +149,19 @@ def _builds(report: Report, rows: Sequence[ComparisonView], show: str) -> None:
     _export(report, shown, show)
     hint = "sorted by verdict, then by p; select a row to see why"
     section(f"{'All' if len(shown) == len(rows) else 'These'} {len(shown)} {sentences.things(shown)}", hint)
-    why(report, shown[_table(shown)])
+    names = [sentences.row_label(c) for c in shown]
+    selected = _table(shown, _asked_row(names, rows))
+    why(report, shown[selected or 0])
+    return "" if selected is None else names[selected]
+
+
+def _asked_row(names: Sequence[str], rows: Sequence[ComparisonView]) -> int | None:
+    """The position of the row that the address names; a row that does not exist gets a banner, a filtered one none."""
+    unknown = address.take("row", "compare-row", ["", *map(sentences.row_label, rows)], "")
+    if unknown:
+        banner(f"There is no row {unknown[:120]!r} here; what you see is the first one.")
+    asked = st.session_state["compare-row"]
+    return names.index(asked) if asked in names else None
 
 
 def _show_all() -> None:
@@ -175,8 +191,8 @@ def _permalink(report: Report, show: str) -> str:
     return f"{(st.context.url or '/compare').split('?')[0]}?{query}"
 
 
-def _table(shown: Sequence[ComparisonView]) -> int:
-    """The table; returns the selected row, the first one when none is."""
+def _table(shown: Sequence[ComparisonView], asked: int | None) -> int | None:
+    """The table, at first with the row selected that was asked for; returns the selected row."""
     found = st.dataframe(
         frames.compare_table(shown),
         hide_index=True,
@@ -187,6 +203,7 @@ def _table(shown: Sequence[ComparisonView]) -> int:
         alt="Comparisons of both builds",
         on_select="rerun",
         selection_mode="single-row",
+        selection_default=None if asked is None else {"selection": {"rows": [asked]}},
         column_config={
             "verdict": st.column_config.TextColumn("Verdict", width=130),
             "case": st.column_config.TextColumn("Case", width=width_of((c.case for c in shown), 140, 375)),
@@ -201,7 +218,7 @@ def _table(shown: Sequence[ComparisonView]) -> int:
         },
     )
     rows = found["selection"]["rows"]
-    return rows[0] if rows and rows[0] < len(shown) else 0
+    return rows[0] if rows and rows[0] < len(shown) else None
 
 
 if __name__ == "__main__":

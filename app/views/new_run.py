@@ -46,6 +46,7 @@ def page() -> None:
 
 
 def _choices(suites: Sequence[SuiteInfo], nodes: Sequence[NodeView], builds: Sequence[BuildView]) -> SubmitInput:
+    address.recall("new-run")
     names = [s.name for s in suites]
     installed = list(dict.fromkeys(b.spec for b in builds if b.state == "ready"))
     alive = [n.name for n in nodes if n.alive] + [n.name for n in nodes if not n.alive]
@@ -92,6 +93,7 @@ def _choices(suites: Sequence[SuiteInfo], nodes: Sequence[NodeView], builds: Seq
         format_func=str.capitalize,
     )
     address.put({"suite": chosen, "case": glob.strip(), "build": specs, "node": node, "preset": preset})
+    address.keep("new-run")
     return SubmitInput(
         suites=tuple(chosen), builds=tuple(specs), case_glob=glob.strip() or None, node=node, preset=preset
     )

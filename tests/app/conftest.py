@@ -81,7 +81,9 @@ def measured(
     for position, (label, spec) in enumerate(((BASELINE, "1.10.2"), (CONTENDER, "2.13.0"))):
         facts = BuildFacts(label, spec, spec, "release", f"{position}abcdef", "cpu")
         build = store.record_build(facts)
-        made = EnvironmentFacts(f"e{position}", build, NODE, spec, "3.11.9", EnvironmentState.READY, "", {}, 10**9)
+        made = EnvironmentFacts(
+            f"e{position}", build, NODE, spec, ("3.9.18", "3.11.9")[position], EnvironmentState.READY, "", {}, 10**9
+        )
         store.bind_build(run_id, claim.token, position, build, store.record_environment(made))
     store.set_state(run_id, claim.token, RunState.RUNNING)
     store.save_measurements(run_id, claim.token, [_record(m, rename) for m in measurements()])

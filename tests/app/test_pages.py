@@ -66,6 +66,30 @@ def test_compare_follows_the_address_and_the_address_follows_the_controls(open_p
     assert not test.exception
 
 
+def test_compare_keeps_the_selected_row_in_the_address(open_page: Open, services: Services) -> None:
+    measured(services)
+    row = "cpu-fusion/swish[n=65536] · eager"
+    test = open_page("compare", row=row)
+    assert f"Why: {row}" in said(test)
+    assert test.query_params["row"] == row
+    assert "fp-banner" not in said(test)
+
+
+@pytest.mark.parametrize(("name", "value"), [("show", "qq"), ("tab", "qq"), ("row", "qq"), ("node", "qq")])
+def test_what_the_address_asks_and_is_not_there_is_said(
+    name: str, value: str, open_page: Open, services: Services
+) -> None:
+    measured(services)
+    test = open_page("compare", **{name: value})
+    assert f"There is no {'measured ' * (name == 'node')}{name} &#x27;qq&#x27; here" in said(test)
+    assert "of 8 comparisons." in said(test) and not test.exception
+
+
+def test_compare_says_what_else_differs(open_page: Open, services: Services) -> None:
+    measured(services)
+    assert "Besides PyTorch, Python (3.9.18 against 3.11.9) differs." in said(open_page("compare"))
+
+
 def test_compare_of_a_build_with_itself_is_a_sentence(open_page: Open, services: Services) -> None:
     measured(services)
     test = open_page("compare", baseline=BASELINE, contender=BASELINE)
@@ -143,6 +167,16 @@ def test_queue_makes_one_request_however_often_it_is_clicked(open_page: Open, se
     assert "queue-key" not in test.session_state, "leaving the page ends the request's key"
     assert "Saved, waiting for the broker" in said(test)
     assert test.query_params["run"] == str(services.queries.runs()[0].id)
+
+
+def test_the_choices_of_a_new_run_outlive_the_page(open_page: Open, services: Services) -> None:
+    node(services)
+    test = _chosen(open_page)
+    test.switch_page("views/nodes.py").run()
+    test.query_params.clear()
+    test.switch_page("views/new_run.py").run()
+    assert test.multiselect(key="queue-builds").value == ["1.10.2", "2.13.0"]
+    assert test.text_input(key="queue-cases").value == "*chain*"
 
 
 def test_the_same_key_twice_is_one_request(services: Services) -> None:

@@ -6,10 +6,13 @@ import re
 from collections.abc import Sequence
 
 from app import frames, theme
-from app.charts.forest import MOST, forest
+from app.charts.forest import MOST, forest, name_room
 from core import provenance, sentences
 from core.exports import export_data, export_figure, format_named
 from core.model import ComparisonView, Report
+
+_WIDTH = 860  # pixels of a figure
+_PLOT = 500  # pixels of it for the plot, the verdicts and the values
 
 
 def compare_file(
@@ -31,9 +34,14 @@ def compare_file(
     lines = facts(report, drawn=True)
     if len(rows) < len(every):
         lines.append(f"Drawn: {len(rows)} of {len(every)}")
-    chart = forest(frames.forest_rows(rows), mode, report.margin, step=30, rest="in the data")
+    frame = frames.forest_rows(rows)
+    # A figure is read away from its page, so names are whole and the picture as wide as they need.
+    room = name_room(frame["label"].head(MOST))
+    width = max(_WIDTH, room + _PLOT)
+    share = (room + 1) / width
+    chart = forest(frame, mode, report.margin, step=30, rest="in the data", share=share)
     below = 34 if len(rows) <= MOST else 52
-    framed = theme.figure(chart, sentences.compare(report).text, lines, permalink, mode, below=below)
+    framed = theme.figure(chart, sentences.compare(report).text, lines, permalink, mode, width, below)
     return export_figure(framed.to_dict(), name)
 
 

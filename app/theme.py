@@ -7,6 +7,7 @@ and a fixed width, for export.
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +20,9 @@ Mode = Literal["page", "light", "dark"]
 SANS = "IBM Plex Sans, Liberation Sans, Arial, sans-serif"
 CONDENSED = "IBM Plex Sans Condensed, Liberation Sans Narrow, Arial Narrow, sans-serif"
 MONO = "IBM Plex Mono, Liberation Mono, monospace"
+
+
+_LETTER = 6.8  # at least the mean width in pixels of a letter of an exported figure's facts
 
 
 @dataclass(frozen=True)
@@ -219,7 +223,9 @@ def figure(
     for name in ("usermeta", "autosize", "padding"):
         setattr(body, name, alt.Undefined)
     body.layer.append(foot.encode(y=alt.value(body.height + below)))
-    return body.properties(width=width, title=alt.TitleParams(title, subtitle=facts), padding=20)
+    letters = int(width / _LETTER)
+    lines = [line for fact in facts for line in textwrap.wrap(fact, letters, break_long_words=False)]
+    return body.properties(width=width, title=alt.TitleParams(title, subtitle=lines), padding=20)
 
 
 def verdict_colour(mode: Mode) -> alt.Color:
@@ -239,17 +245,21 @@ def _verdict_scale(mode: Mode) -> alt.Scale:
 
 
 def folding_ticks(low: float, high: float) -> alt.ExprRef:
-    """The labels of a horizontal ratio axis: those of ``ratio_ticks``, on a narrow chart 1 and a few around it."""
-    wide = ratio_ticks(low, high)
-    apart = math.log(high / low) / 4.5
-    few = [1.0]
-    for side in ([v for v in wide if v > 1], [v for v in reversed(wide) if v < 1]):
+    """The labels of a horizontal ratio axis: 1 and what has room around it of ``ratio_ticks``."""
+    return fold(_apart(low, high, 8), _apart(low, high, 4.5))
+
+
+def _apart(low: float, high: float, most: float) -> list[float]:
+    """Of the labels those that stand at least a share 1 / ``most`` of the axis apart, counted from 1 to both sides."""
+    ticks, least = ratio_ticks(low, high), math.log(high / low) / most
+    kept = [1.0]
+    for side in ([v for v in ticks if v > 1], [v for v in reversed(ticks) if v < 1]):
         last = 1.0
         for value in side:
-            if abs(math.log(value / last)) >= apart:
-                few.append(value)
+            if abs(math.log(value / last)) >= least:
+                kept.append(value)
                 last = value
-    return fold(wide, sorted(few))
+    return sorted(kept)
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:

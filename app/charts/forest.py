@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import altair as alt
@@ -22,7 +23,7 @@ from app.theme import (
     verdict_fill,
 )
 
-_SHARE = 0.42  # of a wide chart's width that names may take
+SHARE = 0.42  # of a wide chart's width that names may take
 
 #: More rows than this are not drawn; a line says how many.
 MOST = 40
@@ -51,6 +52,12 @@ def domain(rows: pd.DataFrame, margin: float) -> tuple[float, float]:
     return min(low / room, 1 / least, 1 / reach), max(high * room, least, reach)
 
 
+def name_room(labels: Iterable[str]) -> int:
+    """The width in pixels that these row names take on a wide chart."""
+    longest = max((len(label) for label in labels), default=0)
+    return min(500, max(190, round(longest * _LETTER) + 26))
+
+
 def forest(
     rows: pd.DataFrame,
     mode: Mode = "page",
@@ -58,20 +65,21 @@ def forest(
     step: int = 36,
     most: int = MOST,
     rest: str = "in the table",
+    share: float = SHARE,
 ) -> alt.LayerChart:
     """Ratios with their 95 % intervals on a log axis.
 
     ``rows``: label, short (for narrow charts), ratio, low, high, verdict (NaN where there is no number), p, said (the
     words at the end), raw (both values), interval and p_said (in words), reason. ``margin`` is drawn as the band that
     counts as the same; ``step`` is a row's height in pixels. Beyond ``most`` rows a last line says how many are not
-    drawn and, in ``rest``, where they are.
+    drawn and, in ``rest``, where they are. Names take at most ``share`` of the width; where that cuts the full ones,
+    the short ones are drawn.
     """
     d = ordered(rows)
     hidden = len(d) - most
     d = d.head(most)
     t = tokens(mode)
-    longest = int(d["label"].str.len().max()) if len(d) else 0
-    names = min(500, max(190, round(longest * _LETTER) + 26))
+    names = name_room(d["label"])
     crowded = bool(len(d)) and int(d["short"].str.len().max()) > 36
     low, high = domain(d, margin)
     on_x: dict[str, Any] = {
@@ -79,7 +87,7 @@ def forest(
             type="log",
             domain=[low, high],
             nice=False,
-            range=[fold(f"min({names}, width * {_SHARE})", 4), fold("width - 250", "width - 118")],
+            range=[fold(f"min({names}, width * {share})", 4), fold("width - 250", "width - 118")],
         ),
         "axis": alt.Axis(
             values=folding_ticks(low, high),
@@ -97,9 +105,9 @@ def forest(
     layers = [
         edge.mark_rect(color=t.sunken).encode(x=alt.X("a:Q", **on_x), x2="b:Q"),
         edge.mark_rule(color=t.ink3).encode(x=alt.X("one:Q")),
-        *_names(base, mode, names, crowded, halo=True),
+        *_names(base, mode, names, share, crowded, halo=True),
         *_marks(base, mode),
-        *_names(base, mode, names, crowded, halo=False),
+        *_names(base, mode, names, share, crowded, halo=False),
         *_ends(base, mode, crowded),
     ]
     height = step * max(1, len(d))
@@ -141,12 +149,12 @@ def _marks(base: alt.Chart, mode: Mode) -> list[alt.Chart]:
     ]
 
 
-def _names(base: alt.Chart, mode: Mode, room: int, crowded: bool, *, halo: bool) -> list[alt.Chart]:
+def _names(base: alt.Chart, mode: Mode, room: int, share: float, crowded: bool, *, halo: bool) -> list[alt.Chart]:
     """Row names: the full one where it fits beside the plot, else the short one (no suite); a halo keeps grid lines
     away."""
     t = tokens(mode)
     look: dict[str, Any] = {"stroke": t.surface, "strokeWidth": 4, "strokeJoin": "round"} if halo else {"color": t.ink}
-    fits = f"width >= 720 && width * {_SHARE} >= {room}"
+    fits = f"width >= 720 && width * {share} >= {room}"
     out = []
     for field, seen in (("label:N", (1, 0)), ("short:N", (0, 1))):
         mark = base.mark_text(
@@ -156,7 +164,7 @@ def _names(base: alt.Chart, mode: Mode, room: int, crowded: bool, *, halo: bool)
             font=CONDENSED,
             fontSize=13,
             # a folded row's first line is shared with the verdict, unless the names are long
-            limit=fold(f"min({room}, width * {_SHARE}) - 10", "width - 2" if crowded else f"width - {_WORDS}"),
+            limit=fold(f"min({room}, width * {share}) - 10", "width - 2" if crowded else f"width - {_WORDS}"),
             opacity=alt.ExprRef(f"{fits} ? {seen[0]} : {seen[1]}"),
             **look,
         )

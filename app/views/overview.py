@@ -100,6 +100,8 @@ def _node_note(nodes: tuple[NodeView, ...]) -> str:
         return "start one: flashpoint worker"
     if not silent:
         return nodes[0].cpu if len(nodes) == 1 else ", ".join(n.name for n in nodes)
+    if len(nodes) == 1:
+        return f"since {numerals.moment(nodes[0].heartbeat_at) or 'its start'}"
     return ", ".join(f"{n.name} silent since {numerals.moment(n.heartbeat_at) or 'its start'}" for n in silent)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import replace
 
 import pytest
 
-from app import exporting, frames
+from app import exporting, frames, theme
 from app.bootstrap import Services
+from app.charts.forest import forest
 from app.reports import effects_of, of_pair, of_run
 from core.catalog import catalog
 from core.errors import NotFound, UserError
@@ -36,6 +38,21 @@ def test_the_figure_says_the_facts() -> None:
     lines = " ".join(exporting.facts(report()))
     for part in (BASELINE, CONTENDER, NODE, "AMD EPYC", "13 interleaved rounds", "UTC", "±3", "over the 6 of 8"):
         assert part in lines
+
+
+def test_a_figure_names_its_rows_in_full_and_wraps_its_facts() -> None:
+    long = "cpu-fusion/" + "a_benchmark_with_a_name" + "[size=64,mode=forward_backward]"
+    made = [replace(c, case=long) for c in of_metric(report().comparisons)[:2]]
+    drawn = exporting.compare_file(report(), "svg", drawn=made).decode()
+    full, short = f"{long} · {made[0].variant}", made[0].variant
+    shown = {
+        text: float(opacity)
+        for opacity, text in re.findall(r'<text[^>]*?opacity="([01])"[^>]*>([^<]*)</text>', drawn)
+        if text in (full, short)
+    }
+    assert shown == {full: 1.0, short: 0.0}
+    lines = theme.figure(forest(frames.forest_rows(made)), "t", ["word " * 60], "http://x").to_dict()["title"]
+    assert len(lines["subtitle"]) > 1 and max(map(len, lines["subtitle"])) * 6 < 860
 
 
 def test_only_a_figure_speaks_of_grey() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
@@ -12,7 +14,7 @@ from core.errors import Unavailable
 from core.model import RunState
 from core.usecases import SubmitInput
 from tests.app.conftest import Open, measured, node, queued, said
-from tests.reports import BASELINE, CONTENDER, NODE
+from tests.reports import BASELINE, CONTENDER, NODE, report
 
 EVIL = "<img src=http://h/x onerror=alert(1)> :material/bug: $x$ **b** [l](http://h)"
 VIEWS = ("overview", "compare", "runs", "new_run", "builds", "nodes")
@@ -88,6 +90,26 @@ def test_what_the_address_asks_and_is_not_there_is_said(
 def test_compare_says_what_else_differs(open_page: Open, services: Services) -> None:
     measured(services)
     assert "Besides PyTorch, Python (3.9.18 against 3.11.9) differs." in said(open_page("compare"))
+
+
+def test_builds_and_nodes_say_all_that_is_known_of_one(open_page: Open, services: Services) -> None:
+    measured(services)
+    assert "<dt>Revision</dt><dd>1abcdef</dd>" in said(open_page("builds"))
+    assert "<dt>Kernel</dt><dd>6.1</dd>" in said(open_page("nodes"))
+
+
+def test_the_overview_leaves_out_rows_without_a_number_only_where_they_push_changes_out(
+    open_page: Open, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured(services)
+    assert "not drawn: 1 same" in said(open_page("overview"))
+    made = report()
+    gone = next(c for c in made.comparisons if c.verdict is None)
+    many = (*made.comparisons, *(replace(gone, case=f"cpu-fusion/gone{k}[n=1]") for k in range(10)))
+    monkeypatch.setattr(data, "newest_report", lambda: replace(made, comparisons=many))
+    test = open_page("overview")
+    assert "not drawn: 1 same, 12 without a number" in said(test)
+    assert said(test).count("12 have no number:") == 1
 
 
 def test_compare_of_a_build_with_itself_is_a_sentence(open_page: Open, services: Services) -> None:

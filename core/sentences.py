@@ -104,6 +104,12 @@ def things(comparisons: Sequence[ComparisonView]) -> str:
     return noun if len(comparisons) == 1 else noun + "s"
 
 
+def of_one_case(comparisons: Sequence[ComparisonView]) -> str:
+    """*; all rows are of cpu-fusion/gelu[n=1]*, where a narrow chart names the variants only; else empty."""
+    one = len({c.case for c in comparisons}) == 1 and len(comparisons) > 1
+    return f"; all rows are of {comparisons[0].case}" if one else ""
+
+
 def verdict_line(comparisons: Sequence[ComparisonView]) -> tuple[Span, ...]:
     """*Slower in 3, faster in 2 of 12 cases.*"""
     n, noun = tally(comparisons), things(comparisons)

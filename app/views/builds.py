@@ -56,7 +56,9 @@ def page() -> None:
     selected = found["selection"]["rows"]
     _facts(builds[selected[0] if selected and selected[0] < len(builds) else 0])
     section("Add one", "a release, a release with its flavour, or a Python that has torch already")
-    st.code("flashpoint builds add 2.13.0\nflashpoint builds add existing:/path/to/python", language=None)
+    st.code(
+        "flashpoint builds add 2.13.0\nflashpoint builds add existing:/path/to/python", language=None, wrap_lines=True
+    )
 
 
 def _row(build: BuildView) -> dict[str, object]:

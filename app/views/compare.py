@@ -144,8 +144,8 @@ def _builds(report: Report, rows: Sequence[ComparisonView], show: str) -> str:
         f"95 % intervals; {provenance.band(report.margin, drawn=True)}. "
         f"Preset {report.preset}, error level {report.alpha:g}"
         + (". " if len(shown) == len(rows) else f"; {numerals.count(len(rows) - len(shown), 'row')} filtered out. ")
-        + (f"{provenance.ratio_meaning(report.paired)}. " if any(c.ratio for c in shown) else "")
-        + (f"All rows are of {shown[0].case}." if len({c.case for c in shown}) == 1 < len(shown) else "")
+        + (provenance.ratio_meaning(report.paired) if any(c.ratio for c in shown) else "No row has a ratio")
+        + f"{sentences.of_one_case(shown)}."
     )
     _export(report, shown, show)
     hint = "sorted by verdict, then by p; select a row to see why"

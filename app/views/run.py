@@ -175,7 +175,7 @@ def _verdicts(report: Report, remark: str, title: str) -> None:
     rows = sentences.of_metric(report.comparisons)
     if not rows:
         return
-    section(title, f"{report.contender} against {report.baseline}; {remark}")
+    section(title, f"{report.contender} against {report.baseline}; {remark}{sentences.of_one_case(rows)}")
     chart = forest(frames.forest_rows(rows), margin=report.margin, step=row_step(), rest="in Compare")
     sheet(f"run-{report.contender}", chart, f"Forest plot: {sentences.tally(rows).words}")
 
@@ -227,4 +227,7 @@ def _log(run_id: int) -> None:
         return
     section("Log", f"the last {numerals.count(len(lines), 'line')}, UTC")
     with st.container(key="run-log"):
-        st.code("\n".join(f"{line.at:%H:%M:%S} {line.text}" for line in lines), language=None, wrap_lines=True)
+        # a text of several lines stays together under its time
+        indent = "\n" + " " * len("00:00:00 ")
+        said = (f"{line.at:%H:%M:%S} {indent.join(line.text.splitlines())}" for line in lines)
+        st.code("\n".join(said), language=None, wrap_lines=True)

@@ -88,7 +88,7 @@ def _row(run: RunView) -> dict[str, object]:
         "Node": run.node,
         "Queued": numerals.moment(run.queued_at),
         "Took": sentences.took_words(run),
-        "Reason": run.reason,
+        "Reason": " ".join(run.reason.split()),
     }
 
 

@@ -88,6 +88,13 @@ def test_how_long_a_run_took_counts_from_its_preparation() -> None:
     assert sentences.took_words(_run(RunState.RUNNING, finished_at=None)) == ""
 
 
+def test_rows_of_one_case_are_said_to_be_of_it() -> None:
+    assert sentences.of_one_case(_rows("same", "same")) == ""
+    one = [replace(c, case="s/c") for c in _rows("same", "same")]
+    assert sentences.of_one_case(one) == "; all rows are of s/c"
+    assert sentences.of_one_case(one[:1]) == sentences.of_one_case([]) == ""
+
+
 def test_one_of_one_is_singular() -> None:
     assert numerals.share(0, 1, "case") == "0 of 1 case"
     assert numerals.share(1, 5, "case") == "1 of 5 cases"

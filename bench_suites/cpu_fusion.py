@@ -15,6 +15,7 @@ suite = Suite(
     question="What does fusing pointwise operations on the CPU gain?",
     revision=1,
     reference="eager",
+    child_seconds=0.6,  # tracing and compiling by torch.compile takes over a second, also with a warm cache
     needs=Needs(device="cpu", preload=("torch._dynamo", "torch._inductor.compile_fx")),
 )
 

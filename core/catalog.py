@@ -28,6 +28,7 @@ def catalog() -> tuple[SuiteInfo, ...]:
             needs=suite["needs"],
             device=suite["device"],
             torch=suite["torch"],
+            child_seconds=suite["child_seconds"],
             cases=tuple(
                 CaseInfo(
                     id=case["id"],

@@ -63,7 +63,7 @@ class Preset:
 
 
 PRESETS: dict[str, Preset] = {
-    "quick": Preset("quick", 0.05, 0.10, 8, "Changes of 10 % and more, in about two minutes a suite."),
+    "quick": Preset("quick", 0.05, 0.10, 8, "Changes of 10 % and more, in two to four minutes a suite."),
     "standard": Preset("standard", 0.01, 0.03, 13, "Changes of 3 %, about ten minutes a suite."),
     "thorough": Preset("thorough", 0.001, 0.015, 22, "Changes of 1.5 %, half an hour a suite and more."),
 }
@@ -94,6 +94,7 @@ class SuiteInfo:
     device: str  # "cpu" | "cuda" | "any"
     torch: str  # a version range, "" when any
     cases: tuple[CaseInfo, ...]
+    child_seconds: float = 0.4  # what one child typically takes in a round
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from core.versions import parse_spec, require_supported
 __all__ = ["Submission", "SubmitInput", "catalog", "estimate", "plan", "references", "submit"]
 
 IMPORT_S = 3.5  # a fresh process of each of two builds, side by side
-CHILD_S = 0.4  # one child: fork, set up, warm up, take its turns
 MAX_BUILDS = 12
 
 
@@ -110,10 +109,10 @@ def submit(store: Requests, queries: Inventory, suites: Sequence[SuiteInfo], giv
     return Submission(*store.submit(planned.spec, planned.runs), notes=planned.notes)
 
 
-def estimate(cases: Sequence[CaseInfo], builds: int, rounds: int) -> float:
+def estimate(cases: Sequence[CaseInfo], builds: int, rounds: int, child_seconds: float) -> float:
     """Seconds that measuring takes: every round imports torch once a build and gives each child its turns."""
     children = sum(len(case.variants) for case in cases) * builds
-    return rounds * (IMPORT_S * max(1.0, builds / 2) + CHILD_S * children)
+    return rounds * (IMPORT_S * max(1.0, builds / 2) + child_seconds * children)
 
 
 def _run(suite: SuiteInfo, cases: tuple[CaseInfo, ...], builds: tuple[str, ...], preset: Preset, seed: int) -> RunPlan:
@@ -125,7 +124,7 @@ def _run(suite: SuiteInfo, cases: tuple[CaseInfo, ...], builds: tuple[str, ...],
         preset=preset.name,
         rounds=preset.rounds,
         seed=seed,
-        estimate_s=estimate(cases, len(builds), preset.rounds),
+        estimate_s=estimate(cases, len(builds), preset.rounds, suite.child_seconds),
     )
 
 

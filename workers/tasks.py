@@ -38,7 +38,7 @@ leaving = threading.Event()
 
 
 def perform_queued(settings: Settings, node: str, device: str) -> int:
-    """Claims and performs runs until none is queued for the device or the worker leaves; returns how many those were."""
+    """Claims and performs runs until none is queued for the device or the worker leaves; returns how many."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGUSR2, lambda *_: leaving.set())
     engine = make_engine(settings.database_url)

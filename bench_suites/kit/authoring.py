@@ -119,6 +119,7 @@ class Suite:
     """One suite: a file asking one question about PyTorch.
 
     ``revision`` must rise whenever the measured work changes: only then are old and new numbers told apart.
+    ``child_seconds`` is what one child typically takes in a round (set up, agree, warm up, turns): for the estimate.
     """
 
     def __init__(
@@ -130,12 +131,14 @@ class Suite:
         reference: str,
         needs: Needs = Needs(),
         file: Optional[str] = None,
+        child_seconds: float = 0.4,
     ) -> None:
         self.name = name
         self.question = question
         self.revision = revision
         self.reference = reference
         self.needs = needs
+        self.child_seconds = child_seconds
         self.benchmarks: Dict[str, Benchmark] = {}
         self.file = file or os.path.basename(inspect.stack()[1].filename)
         if not NAME.match(name):

@@ -63,6 +63,7 @@ def describe(suites: Dict[str, Suite]) -> List[Dict[str, Any]]:
             "device": suite.needs.device,
             "torch": suite.needs.torch,
             "needs": suite.needs.words(),
+            "child_seconds": suite.child_seconds,
             "cases": [
                 {
                     "id": case.id,

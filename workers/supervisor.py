@@ -25,6 +25,28 @@ PR_SET_CHILD_SUBREAPER = 36
 TERM_S = 2.0
 KILL_S = 8.0
 MAX_FILE_BYTES = 1 << 30
+MAX_OUTPUT_BYTES = 1 << 20
+
+
+class Pump:
+    """The output of one process on its way to the log: the first megabyte is kept, the rest is dropped."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.left = MAX_OUTPUT_BYTES
+
+    def take(self, chunk: bytes) -> None:
+        if self.left <= 0:
+            return
+        kept = chunk[: self.left]
+        self.left -= len(kept)
+        if self.left <= 0:
+            kept += b"\n... further output of this process was dropped\n"
+        try:
+            with self.log.open("ab") as file:
+                file.write(kept)
+        except OSError:
+            self.left = 0  # a full disk costs the log, never a measurement
 
 
 class Supervisor:
@@ -34,6 +56,7 @@ class Supervisor:
         self.out = out
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.groups: set[int] = set()
+        self.pumps: dict[int, Pump] = {}
 
     def say(self, message: dict[str, object]) -> None:
         try:
@@ -44,20 +67,31 @@ class Supervisor:
 
     def start(self, order: dict[str, object]) -> None:
         name = str(order["start"])
-        with open(str(order["log"]), "ab") as log:
-            process = subprocess.Popen(
-                [str(word) for word in order["argv"]],  # type: ignore[attr-defined]
-                env={str(k): str(v) for k, v in order["env"].items()},  # type: ignore[attr-defined]
-                cwd=str(order["cwd"]),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                preexec_fn=_limit,  # noqa: PLW1509 (this process has one thread)
-            )
+        read_end, write_end = os.pipe()
+        process = subprocess.Popen(
+            [str(word) for word in order["argv"]],  # type: ignore[attr-defined]
+            env={str(k): str(v) for k, v in order["env"].items()},  # type: ignore[attr-defined]
+            cwd=str(order["cwd"]),
+            stdin=subprocess.DEVNULL,
+            stdout=write_end,
+            stderr=write_end,
+            start_new_session=True,
+            preexec_fn=_limit,  # noqa: PLW1509 (this process has one thread)
+        )
+        os.close(write_end)
+        self.pumps[read_end] = Pump(Path(str(order["log"])))
         self.processes[name] = process
         self.groups.add(process.pid)
         self.say({"started": name, "pid": process.pid})
+
+    def pump(self, read_end: int) -> None:
+        """Takes what a process printed; its pipe never fills up and never fails, however much it prints."""
+        chunk = os.read(read_end, 65536)
+        if chunk:
+            self.pumps[read_end].take(chunk)
+        else:
+            os.close(read_end)
+            del self.pumps[read_end]
 
     def reap(self) -> None:
         for name, process in list(self.processes.items()):
@@ -147,9 +181,11 @@ def main() -> int:
     buffer = b""
     while True:
         try:
-            ready, _, _ = select.select([0, read_end], [], [], 5.0)
+            ready, _, _ = select.select([0, read_end, *supervisor.pumps], [], [], 5.0)
             if read_end in ready:
                 os.read(read_end, 4096)
+            for pipe in [fd for fd in ready if fd in supervisor.pumps]:
+                supervisor.pump(pipe)
             supervisor.reap()
             if 0 not in ready:
                 continue

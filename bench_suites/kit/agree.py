@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Optional
 
 
@@ -30,7 +31,7 @@ def _differ(torch: Any, want: Any, got: Any, rtol: float, atol: float, where: st
             return f"{where} has {len(got)} parts instead of {len(want)}"
         pairs = [(w, g, f"{where}[{i}]") for i, (w, g) in enumerate(zip(want, got))]
     elif isinstance(want, (int, float)) and isinstance(got, (int, float)):
-        return None if abs(got - want) <= atol + rtol * abs(want) else f"{where} is {got!r} instead of {want!r}"
+        return None if _numbers_agree(want, got, rtol, atol) else f"{where} is {got!r} instead of {want!r}"
     else:
         same = type(want) is type(got) and want == got
         return None if same else f"{where} is a {type(got).__name__} unlike the reference's {type(want).__name__}"
@@ -41,6 +42,14 @@ def _differ(torch: Any, want: Any, got: Any, rtol: float, atol: float, where: st
     return None
 
 
+def _numbers_agree(want: float, got: float, rtol: float, atol: float) -> bool:
+    if math.isinf(want) or math.isinf(got):
+        return want == got
+    if math.isnan(want) or math.isnan(got):
+        return math.isnan(want) and math.isnan(got)
+    return abs(got - want) <= atol + rtol * abs(want)
+
+
 def _tensors_differ(torch: Any, want: Any, got: Any, rtol: float, atol: float, where: str) -> Optional[str]:
     if want.shape != got.shape:
         return f"{where} has the shape {tuple(got.shape)} instead of {tuple(want.shape)}"
@@ -48,13 +57,25 @@ def _tensors_differ(torch: Any, want: Any, got: Any, rtol: float, atol: float, w
         return f"{where} has the type {got.dtype} instead of {want.dtype}"
     if want.numel() == 0:
         return None
-    want, got = want.detach().to("cpu", torch.float64), got.detach().to("cpu", torch.float64)
+    want, got = (_plain(torch, side) for side in (want, got))
     if bool((torch.isnan(want) != torch.isnan(got)).any()):
         return f"{where} has NaN where the reference has none, or the reverse"
-    gap = torch.nan_to_num((got - want).abs() - (atol + rtol * want.abs()), nan=0.0)
+    gap = (got - want).abs() - (atol + rtol * want.abs())
+    infinite = torch.isinf(want) | torch.isinf(got)
+    # infinity minus infinity says nothing: where a side is infinite, only the same infinity agrees
+    gap = torch.where(infinite, (want != got).to(gap.dtype), gap)
+    gap = torch.where(torch.isnan(gap), torch.full_like(gap, -1.0), gap)  # NaN in both places
     worst = int(gap.argmax())
     if float(gap.reshape(-1)[worst]) <= 0:
         return None
     a, b = float(want.reshape(-1)[worst]), float(got.reshape(-1)[worst])
     where_worst = f"element {worst}: {b:.6g} instead of {a:.6g}"
     return f"{where} differs from the reference variant's by {abs(b - a):.3g} ({where_worst})"
+
+
+def _plain(torch: Any, tensor: Any) -> Any:
+    """A real tensor of double precision on the CPU; a complex one becomes its two parts."""
+    tensor = tensor.detach().to("cpu")
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj() if hasattr(tensor, "resolve_conj") else tensor)
+    return tensor.to(torch.float64)

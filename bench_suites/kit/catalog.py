@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-import importlib.util
 import pkgutil
 import re
+import sys
+import traceback
 from typing import Any, Dict, List, Tuple
 
 from .authoring import Case, Suite, SuiteError
@@ -32,7 +34,14 @@ def load_suites() -> Dict[str, Suite]:
 
 
 def _load(module: str) -> Suite:
-    loaded = importlib.import_module(f"bench_suites.{module}")
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # what a suite prints must not stand in anybody's JSON
+            loaded = importlib.import_module(f"bench_suites.{module}")
+    except SuiteError:
+        raise
+    except (Exception, SystemExit) as error:
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise SuiteError(f"{_place(module, error)}: it cannot be loaded ({what}); mend or remove the file") from error
     suite = getattr(loaded, "suite", None)
     if not isinstance(suite, Suite):
         raise SuiteError(f"{module}.py defines no 'suite'; begin the file with suite = Suite(...)")
@@ -41,6 +50,14 @@ def _load(module: str) -> Suite:
     if not suite.benchmarks:
         raise SuiteError(f"{module}.py has no benchmark; add one with @suite.benchmark(...)")
     return suite
+
+
+def _place(module: str, error: BaseException) -> str:
+    """The file and line where loading a suite failed."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename.endswith(f"{module}.py")]
+    line = error.lineno if isinstance(error, SyntaxError) else (lines[-1] if lines else None)
+    return f"{module}.py" + (f", line {line}" if line else "")
 
 
 def find_case(suites: Dict[str, Suite], case: str) -> Case:

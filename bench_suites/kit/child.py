@@ -14,6 +14,8 @@ from .metrics import METRICS
 from .protocol import VERSION, Channel, Closed
 from .timing import Stopwatch
 
+LIMIT = 1e100
+
 
 class Context:
     """What a benchmark is handed: torch, the device, and ways to say more than a time."""
@@ -33,8 +35,11 @@ class Context:
         )
 
     def record(self, metric: str, value: float) -> None:
-        """A number beside the time; the metric must stand in the closed table. Raises KeyError."""
-        self.metrics[METRICS[metric].name] = float(value)
+        """A number beside the time; the metric must stand in the closed table. Raises KeyError, ValueError."""
+        number = float(value)
+        if not 0 <= number < LIMIT:
+            raise ValueError(f"{metric} is {number!r}; a metric is a number from 0 on, below {LIMIT:g}")
+        self.metrics[METRICS[metric].name] = number
 
 
 class Refused(Exception):

@@ -12,6 +12,8 @@ import random
 import signal
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+from .child import LIMIT
+from .metrics import METRICS
 from .protocol import Closed, ProtocolError, TimedOut
 from .stage import Peer, Stage
 
@@ -124,6 +126,7 @@ def _set_up(
         peer = stage.expect(peer_id, SET_UP_S, gone)
         said = stage.answer(peer, SET_UP_S)
         if said["outcome"] == "ok":
+            said["metrics"] = _checked_metrics(said["metrics"])
             ready[fork.key] = (peer, said)
             return
         results[fork.key] = without_number(str(said["outcome"]), str(said.get("reason", "")))
@@ -135,10 +138,18 @@ def _set_up(
     except Closed as error:
         code = exit_of(peer_id)
         results[fork.key] = without_number("failed", died(code) if code is not None else f"{died(code)} ({error})")
-    except (ProtocolError, KeyError) as error:
+    except (ProtocolError, KeyError, TypeError, ValueError) as error:
         results[fork.key] = without_number("failed", f"the process said what it should not: {error}")
         if peer is not None:
             peer.kill()
+
+
+def _checked_metrics(metrics: Dict[str, Any]) -> Dict[str, float]:
+    """What a child says beside its times: known metrics, bounded numbers. ProtocolError, KeyError, ValueError."""
+    for name, value in metrics.items():
+        if not 0 <= float(value) < LIMIT:
+            raise ProtocolError(f"{METRICS[name].name} is {value!r}")
+    return {str(name): float(value) for name, value in metrics.items()}
 
 
 def _all_turns(
@@ -164,7 +175,7 @@ def _all_turns(
             try:
                 said = stage.ask(peer, {"turn": [plan.inner, plan.calls]}, TURN_S)
                 wall, cpu = float(said["wall"]), float(said["cpu"])
-                if wall <= 0:
+                if not (0 < wall < LIMIT and 0 <= cpu < LIMIT):
                     raise ProtocolError(f"a time of {wall!r} s")
                 turns[key][0].append(wall)
                 turns[key][1].append(cpu)

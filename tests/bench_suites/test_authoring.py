@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -116,3 +117,23 @@ def test_the_catalog_names_every_case_once() -> None:
     assert all(find_case(suites, case).id == case for case in ids)
     quick = {case.split("/")[0] for case in ids if find_case(suites, case).quick}
     assert quick == set(suites)  # every suite has something for the preset quick
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("x = ", "broken.py, line 1: it cannot be loaded (SyntaxError"),
+        ("import nowhere", "broken.py, line 1: it cannot be loaded (ModuleNotFoundError"),
+        ("raise SystemExit(0)", "broken.py, line 1: it cannot be loaded (SystemExit"),
+        ("print('hello')", "broken.py defines no 'suite'"),
+    ],
+)
+def test_a_file_that_does_not_load_is_one_sentence(tmp_path: Path, source: str, sentence: str) -> None:
+    shutil.copytree(Path(__file__).parents[2] / "bench_suites", tmp_path / "bench_suites")
+    (tmp_path / "bench_suites" / "broken.py").write_text(source)
+    done = subprocess.run(
+        [sys.executable, "-m", "bench_suites.kit", "describe"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr

@@ -75,6 +75,16 @@ def dies_later(ctx):
     yield Variants(plain=call)
 
 @suite.benchmark()
+def absurd(ctx):
+    def huge():
+        ctx.record("compile_time", 1e308)
+        return lambda: 1
+    def negative():
+        ctx.record("compile_time", -5)
+        return lambda: 1
+    yield Variants(plain=lambda: 1, huge=prepared(huge), negative=prepared(negative), infinite=lambda: float("inf"))
+
+@suite.benchmark()
 def bad_tear_down(ctx):
     yield Variants(plain=lambda: busy(2000))
     raise RuntimeError("left something open")
@@ -272,3 +282,12 @@ def test_orders_are_drawn_from_the_seed_and_balanced(bench: Bench) -> None:
     assert all(sorted(one) == sorted(passes[0]) for one in passes)
     assert all(passes[i + 1] == passes[i][::-1] for i in range(0, 24, 2))
     assert len({tuple(one) for one in passes[::2]}) > 6
+
+
+def test_absurd_numbers_fail_their_own_measurement(bench: Bench) -> None:
+    results = bench.round("absurd", builds=("a",))["absurd"]
+    assert results["a", "plain"].outcome == "ok"
+    for variant in ("huge", "negative"):
+        assert results["a", variant].outcome == "failed"
+        assert "a metric is a number from 0 on, below 1e+100" in results["a", variant].reason
+    assert results["a", "infinite"][:2] == ("mismatch", "the output is inf instead of 1")

@@ -7,7 +7,9 @@ import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
@@ -148,7 +150,8 @@ def test_a_torch_that_cannot_be_imported(place: Place) -> None:
     )
     error = refused(place, "2.10.0")
     assert error.step == "importing torch"
-    assert "libcudart.so.13" in str(error) and "Traceback" in error.log
+    assert "libcudart.so.13" in str(error)
+    assert "ImportError: libcudart.so.13" in error.log and "Traceback" not in error.log  # no frames on any screen
 
 
 def test_a_torch_that_crashes_when_imported(place: Place) -> None:
@@ -434,3 +437,24 @@ def test_an_index_that_never_answers_costs_its_deadline_only(
     monkeypatch.setattr("workers.building.ASK_BACKEND_S", 0.2)
     assert place.environments(torch_backend="auto").prepare(parse_spec(NEW)).build.version == NEW
     assert any("cannot be reached" in sentence for sentence in place.said)
+
+
+def test_a_killed_builder_leaves_no_program_behind(tmp_path: Path) -> None:
+    """The builder's deadline dies with it, so what it started must die too."""
+    code = (
+        "import os, sys, pathlib\n"
+        "from workers.uvrun import run\n"
+        f"script = 'import os, time; open({str(tmp_path / 'pid')!r}, \"w\").write(str(os.getpid())); time.sleep(600)'\n"
+        f"run([sys.executable, '-c', script], env=dict(os.environ), cwd=pathlib.Path({str(tmp_path)!r}), deadline_s=600,"
+        " stop=lambda: False)\n"
+    )
+    builder = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[2])
+    pid_file = tmp_path / "pid"
+    while not (pid_file.exists() and pid_file.read_text()):
+        assert builder.poll() is None
+    builder.kill()
+    builder.wait()
+    state = Path(f"/proc/{pid_file.read_text()}/stat")
+    deadline = time.monotonic() + 10
+    while state.exists() and state.read_text().rsplit(")", 1)[1].split()[0] != "Z":
+        assert time.monotonic() < deadline, "the program outlived its builder"

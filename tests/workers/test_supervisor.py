@@ -142,3 +142,17 @@ def test_exits_and_signals_of_children_are_reported(talk: Talk) -> None:
     pid = talk.start("killed", "import time; time.sleep(600)")
     os.kill(pid, signal.SIGSEGV)
     assert talk.hear("exited") == {"exited": "killed", "code": -signal.SIGSEGV}
+
+
+def test_endless_output_is_cut_and_never_fails_a_process(talk: Talk) -> None:
+    talk.start(
+        "loud", "import sys\nfor _ in range(300): sys.stdout.write('x' * 100_000)\nsys.stdout.flush()\nsys.exit(5)"
+    )
+    assert talk.hear("exited") == {"exited": "loud", "code": 5}
+    talk.start("quiet", "print('still heard')")
+    assert talk.hear("exited") == {"exited": "quiet", "code": 0}
+    talk.tell({"stop": True})
+    assert talk.hear("stopped")["survivors"] == []
+    log = (talk.folder / "log").read_bytes()
+    assert 1_000_000 < len(log) < 1_200_000
+    assert b"further output of this process was dropped" in log and b"still heard" in log

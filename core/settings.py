@@ -6,13 +6,15 @@ import hashlib
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from core.addresses import broker_address, postgresql_address
 from core.errors import UserError
 
+PATH_SHOWN = 80  # characters of a path that a sentence repeats
 SOCKET_LIMIT = 100  # bytes; a unix socket's path may hold about 107, the broker's own suffixes need a few
 _NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 _BACKEND = re.compile(r"(auto|cpu|off|cu\d{2,3})\Z")
@@ -49,7 +51,6 @@ SETTINGS: tuple[Setting, ...] = (
         "Which PyTorch wheels to ask for: auto (by the node's hardware), cpu, cuNNN, or off (configured sources only).",
     ),
     Setting("FLASHPOINT_NODE_NAME", "the host name", "What this machine is called as a node."),
-    Setting("FLASHPOINT_SUITES_PATH", "none", "A folder with further suite files."),
     Setting("FLASHPOINT_PORT", "8501", "The port of the dashboard on 127.0.0.1."),
     Setting(
         "FLASHPOINT_FIRST_RUN",
@@ -73,7 +74,6 @@ class Settings:
     broker_url: str
     torch_backend: str
     node_name: str
-    suites_path: Path | None
     port: int
     pythons: tuple[Path, ...]
     broker_embedded: bool
@@ -120,7 +120,7 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
             raise UserError(f"{name} is {value!r}, which holds a control character; write it on one line.")
     home = Path(environ.get("HOME") or Path.home())
     data = _absolute(given["FLASHPOINT_DATA"], home) if given["FLASHPOINT_DATA"] else _default_data(environ, home)
-    if data.exists() and not data.is_dir():
+    if _asked("FLASHPOINT_DATA", data, Path.exists) and not data.is_dir():
         raise UserError(f"FLASHPOINT_DATA is '{data}', which is not a folder; name a folder or remove the file.")
     return Settings(
         data=data,
@@ -128,7 +128,6 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         broker_url=_broker_url(given["FLASHPOINT_BROKER_URL"], data, environ.get("TMPDIR") or "/tmp"),
         torch_backend=_torch_backend(given["FLASHPOINT_TORCH_BACKEND"]),
         node_name=_node_name(given["FLASHPOINT_NODE_NAME"]),
-        suites_path=_suites_path(given["FLASHPOINT_SUITES_PATH"], home),
         port=_port(given["FLASHPOINT_PORT"]),
         pythons=_pythons(given["FLASHPOINT_PYTHONS"], home),
         broker_embedded=not given["FLASHPOINT_BROKER_URL"],
@@ -140,6 +139,17 @@ def _absolute(text: str, home: Path) -> Path:
     """Absolute without following links: a venv's interpreter is a link whose own place matters."""
     path = home / text[2:] if text.startswith("~/") else home if text == "~" else Path(text)
     return Path(os.path.abspath(path))
+
+
+def _asked(name: str, path: Path, question: Callable[[Path], bool]) -> bool:
+    """The answer of the disk about a path. Raises UserError for a path that no disk takes, such as a name too long."""
+    try:
+        return question(path)
+    except OSError as error:
+        shown = str(path) if len(str(path)) <= PATH_SHOWN else f"{str(path)[:PATH_SHOWN]}…"
+        raise UserError(
+            f"{name} names '{shown}', which cannot be looked at ({error.strerror}); choose another path."
+        ) from error
 
 
 def _default_data(environ: Mapping[str, str], home: Path) -> Path:
@@ -155,7 +165,7 @@ def _database_url(text: str, data: Path, home: Path) -> str:
         return f"sqlite:///{data / 'flashpoint.db'}"
     scheme, mark, rest = text.partition("://")
     if mark and scheme in ("postgresql", "postgres", "postgresql+psycopg") and rest:
-        return f"postgresql+psycopg://{rest}"
+        return f"postgresql+psycopg://{postgresql_address(rest)}"
     if scheme == "sqlite" and rest.startswith("/") and rest.strip("/") not in ("", ":memory:") and "?" not in rest:
         return f"sqlite:///{_absolute(rest[1:], home)}"
     raise UserError(  # the rest of the address is not repeated: it may hold a password
@@ -167,20 +177,13 @@ def _database_url(text: str, data: Path, home: Path) -> str:
 def _broker_url(text: str, data: Path, tmp: str) -> str:
     if not text:
         return f"redis+socket://{_socket_path(data, tmp)}"
-    parts = urlsplit(text)
-    if parts.scheme in ("redis", "rediss") and parts.hostname:
-        return text
-    if parts.scheme == "redis+socket" and parts.path.startswith("/") and not parts.netloc:
-        if len(os.fsencode(unquote(parts.path))) >= SOCKET_LIMIT:
-            raise UserError(
-                f"FLASHPOINT_BROKER_URL names the socket '{parts.path}', which is longer than {SOCKET_LIMIT} bytes; "
-                "choose a shorter path."
-            )
-        return text
-    raise UserError(
-        f"FLASHPOINT_BROKER_URL starts with {parts.scheme[:20]!r} and names no Redis; "
-        "write redis://HOST:PORT/0, rediss://HOST:PORT/0 or redis+socket:///PATH."
-    )
+    parts = broker_address(text)
+    if parts.scheme == "redis+socket" and len(os.fsencode(unquote(parts.path))) >= SOCKET_LIMIT:
+        raise UserError(
+            f"FLASHPOINT_BROKER_URL names the socket '{parts.path[:SOCKET_LIMIT]}', which is not shorter than "
+            f"{SOCKET_LIMIT} bytes; choose a shorter path."
+        )
+    return text
 
 
 def _socket_path(data: Path, tmp: str) -> Path:
@@ -209,15 +212,6 @@ def _node_name(text: str) -> str:
     return host or "node"
 
 
-def _suites_path(text: str, home: Path) -> Path | None:
-    if not text:
-        return None
-    path = _absolute(text, home)
-    if not path.is_dir():
-        raise UserError(f"FLASHPOINT_SUITES_PATH is '{path}', which is not a folder; make it or unset the variable.")
-    return path
-
-
 def _port(text: str) -> int:
     port = text or "8501"
     if not re.match(r"[0-9]{1,5}\Z", port) or not 1 <= int(port) <= 65535:
@@ -234,7 +228,7 @@ def _switch(name: str, text: str) -> bool:
 def _pythons(text: str, home: Path) -> tuple[Path, ...]:
     paths = tuple(_absolute(part.strip(), home) for part in text.split(os.pathsep) if part.strip())
     for path in paths:
-        if not (path.is_file() and os.access(path, os.X_OK)):
+        if not (_asked("FLASHPOINT_PYTHONS", path, Path.is_file) and os.access(path, os.X_OK)):
             raise UserError(
                 f"FLASHPOINT_PYTHONS names '{path}', which is no program; name Python interpreters by full path."
             )

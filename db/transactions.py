@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, Engine, exc, func, literal_column, select
+from sqlalchemy import URL, Connection, Engine, exc, func, literal_column, select
 
 from core.errors import Unavailable
 
 WRITE = "flashpoint_write"  # the execution option that tells the SQLite engine to take the write lock at once
+SECRETS = ("password", "sslpassword")  # options of an address that its driver may repeat in an error
 
 
 @contextmanager
@@ -54,8 +55,26 @@ def explained(engine: Engine) -> Iterator[None]:
 
 
 def _unavailable(engine: Engine, error: exc.SQLAlchemyError) -> Unavailable:
-    where = engine.url.render_as_string(hide_password=True)
-    cause = str(getattr(error, "orig", None) or error).strip().splitlines() or ["no answer"]
+    url = engine.url
+    cause = (str(getattr(error, "orig", None) or error).strip().splitlines() or ["no answer"])[0]
+    for secret in (url.password, *(value for name in SECRETS for value in _values(url, name))):
+        cause = cause.replace(str(secret), "***") if secret else cause
     return Unavailable(
-        f"The database {where} does not answer ({cause[0].rstrip('.')}); check that it runs and has room."
+        f"The database {_place(url)} does not answer ({cause.rstrip('.')}); check that it runs and has room."
     )
+
+
+def _values(url: URL, name: str) -> tuple[str, ...]:
+    given = url.query.get(name, ())
+    return (given,) if isinstance(given, str) else given
+
+
+def _place(url: URL) -> str:
+    """Kind, host, port and name: user, password and options stay away, where they are and where they were misread."""
+    kind = url.get_backend_name()
+    if kind == "sqlite":
+        return f"sqlite:///{url.database or ''}"
+    host = f"[{url.host}]" if ":" in (url.host or "") else url.host or ""
+    port = f":{url.port}" if url.port is not None else ""
+    place = f"{host}{port}/{url.database or ''}"
+    return f"{kind}://{place.rpartition('@')[2]}"  # a password with an @ in it runs on into the host

@@ -38,6 +38,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("builds remove 2.13.0", "2.13.0"),
         ("builds add wheel:/tmp/x.whl", "wheel"),
         ("builds add existing:/nowhere/python", "/nowhere/python"),
+        (f"up --data /{'x' * 256}", "File name too long"),
         ("worker --device tpu", "The device 'tpu' is not known"),
     ],
 )

@@ -20,7 +20,7 @@ def test_defaults_in_a_checkout() -> None:
     assert settings.database_path == checkout / "data" / "flashpoint.db"
     assert settings.environments_dir == checkout / "data" / "environments"
     assert {settings.spool_dir.parent, settings.runs_dir.parent, settings.broker_dir.parent} == {checkout / "data"}
-    assert (settings.torch_backend, settings.port, settings.pythons, settings.suites_path) == ("auto", 8501, (), None)
+    assert (settings.torch_backend, settings.port, settings.pythons) == ("auto", 8501, ())
     assert settings.node_name
     assert settings.broker_embedded
 
@@ -68,6 +68,18 @@ def test_a_broker_on_the_network() -> None:
     assert (settings.broker_socket, settings.broker_embedded) == (None, False)
 
 
+@pytest.mark.parametrize("rest", ["/db?host=/run/pg", "u:p%40%2F%3F@[::1]:5432/db?sslmode=require", "h", "u@h/my db"])
+def test_good_addresses_of_postgresql_stay_as_they_are(rest: str) -> None:
+    assert read(FLASHPOINT_DATABASE_URL=f"postgresql://{rest}").database_url == f"postgresql+psycopg://{rest}"
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://h", "redis://u:p@[::1]:6379/15", "rediss://h:1/0?ssl_cert_reqs=none", "redis+socket:///run/r.sock"]
+)
+def test_good_addresses_of_a_broker_stay_as_they_are(url: str) -> None:
+    assert read(FLASHPOINT_BROKER_URL=url).broker_url == url
+
+
 def test_interpreters_keep_their_own_place(tmp_path: Path) -> None:
     link = tmp_path / "python"
     link.symlink_to("/bin/sh")
@@ -94,7 +106,29 @@ def test_interpreters_keep_their_own_place(tmp_path: Path) -> None:
         ("FLASHPOINT_PORT", "８５０１"),
         ("FLASHPOINT_PORT", "http"),
         ("FLASHPOINT_PYTHONS", "/no/such/python"),
-        ("FLASHPOINT_SUITES_PATH", "/no/such/folder"),
+        ("FLASHPOINT_PYTHONS", "/" + "x" * 256),
+        ("FLASHPOINT_DATA", "/" + "x" * 256),
+        ("FLASHPOINT_DATA", "/" + "x/" * 3000),
+        ("FLASHPOINT_DATABASE_URL", "postgresql://u:secret@h:notaport/db"),
+        ("FLASHPOINT_DATABASE_URL", "postgresql://u:secret@h:99999/db"),
+        ("FLASHPOINT_DATABASE_URL", "postgresql://u:secret@[::1/db"),
+        ("FLASHPOINT_DATABASE_URL", "postgresql://[::1"),
+        ("FLASHPOINT_DATABASE_URL", "postgresql://u:secret@h/db?bogus=1"),
+        ("FLASHPOINT_DATABASE_URL", "postgresql://h/db?password=secret&password=secret2"),
+        ("FLASHPOINT_DATABASE_URL", "postgresql://h/db?connect_timeout=secret"),
+        ("FLASHPOINT_DATABASE_URL", "postgresql://u:x@secret@h/db"),
+        ("FLASHPOINT_DATABASE_URL", "postgresql://u:x/secret@h/db"),
+        ("FLASHPOINT_DATABASE_URL", "postgresql://h/db?password=x@secret"),
+        ("FLASHPOINT_DATABASE_URL", "postgresql://h/a%00b"),
+        ("FLASHPOINT_BROKER_URL", "secret:secret"),
+        ("FLASHPOINT_BROKER_URL", "redis://[::1"),
+        ("FLASHPOINT_BROKER_URL", "redis://:secret@h:notaport"),
+        ("FLASHPOINT_BROKER_URL", "redis://:secret@h:99999"),
+        ("FLASHPOINT_BROKER_URL", "redis://:x/secret@h"),
+        ("FLASHPOINT_BROKER_URL", "redis://:secret@h/abc"),
+        ("FLASHPOINT_BROKER_URL", "redis://:secret@h/0?foo=bar"),
+        ("FLASHPOINT_BROKER_URL", "rediss://:secret@h/0?ssl_cert_reqs=perhaps"),
+        ("FLASHPOINT_BROKER_URL", "redis+socket:///a/b?foo=bar"),
         ("FLASHPOINT_DATA", "/dev/null"),
         ("FLASHPOINT_DATA", "/tmp/a\nb"),
     ],

@@ -441,12 +441,14 @@ def test_an_index_that_never_answers_costs_its_deadline_only(
 
 def test_a_killed_builder_leaves_no_program_behind(tmp_path: Path) -> None:
     """The builder's deadline dies with it, so what it started must die too."""
+    script = tmp_path / "import_torch.py"
+    script.write_text(
+        f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
     code = (
-        "import os, sys, pathlib\n"
-        "from workers.uvrun import run\n"
-        f"script = 'import os, time; open({str(tmp_path / 'pid')!r}, \"w\").write(str(os.getpid())); time.sleep(600)'\n"
-        f"run([sys.executable, '-c', script], env=dict(os.environ), cwd=pathlib.Path({str(tmp_path)!r}), deadline_s=600,"
-        " stop=lambda: False)\n"
+        "import os, sys\nfrom pathlib import Path\nfrom workers.uvrun import run\n"
+        f"run([sys.executable, {str(script)!r}], env=dict(os.environ), cwd=Path({str(tmp_path)!r}),\n"
+        "    deadline_s=600, stop=lambda: False)\n"
     )
     builder = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[2])
     pid_file = tmp_path / "pid"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from core.identity import node_fingerprint
 from core.model import Outcome, RunPlan, RunState, Sample
 from db.tables import EnvironmentState
 
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
 TEXT_LIMIT = 4000  # characters of one reason, log line or piece of evidence
 
 
@@ -150,8 +152,12 @@ class Reaped:
 
 
 def clean(text: str) -> str:
-    """Text that both databases store: without NUL and lone surrogates, cut where output ran away."""
-    plain = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    """Text that both databases store and every page, picture and terminal can show, cut where output ran away.
+
+    Lone surrogates become ``?``; control characters but tab and newline, and marks that turn the direction of writing,
+    become U+FFFD: a terminal would obey them, a picture's XML may not hold them.
+    """
+    plain = _UNSAFE.sub("\ufffd", text.replace("\r\n", "\n")).encode("utf-8", "replace").decode("utf-8")
     return plain if len(plain) <= TEXT_LIMIT else plain[: TEXT_LIMIT - 1] + "…"
 
 

@@ -15,6 +15,8 @@ from core.errors import UserError
 from core.exports import as_csv, as_json, as_markdown, figure
 from core.model import Report
 
+SHOWN = 40  # characters of a wrong name that a sentence repeats
+
 
 @dataclass(frozen=True)
 class Format:
@@ -51,7 +53,8 @@ def format_named(name: str) -> Format:
     try:
         return FORMATS[name.lower()]
     except KeyError:
-        raise UserError(f"There is no export format {name!r}; choose one of {', '.join(FORMATS)}.") from None
+        shown = name if len(name) <= SHOWN else f"{name[:SHOWN]}…"
+        raise UserError(f"There is no export format {shown!r}; choose one of {', '.join(FORMATS)}.") from None
 
 
 def export_data(report: Report, name: str) -> bytes:

@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from core.errors import FlashpointError
+
 #: The packages that bring the fonts; each holds its faces in a folder ``files``.
 FONT_PACKAGES = ("fontpkg_ibm_plex_sans", "fontpkg_ibm_plex_sans_condensed", "fontpkg_ibm_plex_mono")
 SCALE = 2.0  # pixels of a PNG per pixel of the figure
@@ -92,6 +94,13 @@ RENDERERS: dict[str, Callable[[dict[str, Any]], bytes]] = {"png": _png, "svg": _
 
 
 def render(spec: dict[str, Any], name: str) -> bytes:
-    """The picture; ``name`` is a key of ``RENDERERS``. 0.2 to 1.2 s each, the first of a process a second more."""
+    """The picture; ``name`` is a key of ``RENDERERS``. 0.2 to 1.2 s each, the first of a process a second more.
+
+    Raises FlashpointError when the renderer refuses the specification.
+    """
     with _turn:
-        return RENDERERS[name](spec)
+        try:
+            return RENDERERS[name](spec)
+        except ValueError as error:  # vl-convert's only class of errors; the rest of its text is a JavaScript trace
+            cause = (str(error).strip().splitlines() or ["no reason given"])[0][:200].rstrip(".:")
+            raise FlashpointError(f"The figure could not be drawn as {name} ({cause}); export data instead.") from error

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import UserError
+from core.errors import FlashpointError, UserError
 from core.exports import FORMATS, as_markdown, export_data, export_figure, format_named
 from core.exports.as_csv import guarded
 from core.exports.figure import FONT_PACKAGES, font_folder
@@ -128,3 +128,18 @@ def test_a_wrong_format_is_one_sentence_that_says_what_to_do() -> None:
     with pytest.raises(UserError, match="records"):
         export_figure(SPEC, "csv")
     assert all(name == f.name for name, f in FORMATS.items())
+
+
+def test_a_long_wrong_format_is_not_repeated_in_full() -> None:
+    with pytest.raises(UserError) as caught:
+        format_named("x" * 10_000)
+    assert "'" + "x" * 40 + "…'" in str(caught.value) and len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("name", ["png", "svg", "pdf"])
+def test_a_figure_that_cannot_be_drawn_is_one_sentence(name: str) -> None:
+    with pytest.raises(FlashpointError) as caught:
+        export_figure({**SPEC, "mark": "no such mark"}, name)
+    sentence = str(caught.value)
+    assert sentence.startswith(f"The figure could not be drawn as {name} (") and "\n" not in sentence
+    assert len(sentence) < 300

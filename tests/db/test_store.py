@@ -220,8 +220,11 @@ def test_progress_and_log_are_shown(store: Store, queries: Queries) -> None:
 
 def test_any_output_of_a_child_can_be_stored(store: Store, queries: Queries) -> None:
     claim = bound(store)
-    ugly = "NUL \x00 surrogate \ud800 escape \x1b[31m <b>bold</b> ' \" \\ ☃ %s :name"
-    tame = ugly.replace("\x00", "\ufffd").replace("\ud800", "?")
+    ugly = "NUL \x00 surrogate \ud800 escape \x1b[31m C1 \x9b turned \u202e\u2066\u200f tab \t two\r\nlines"
+    ugly += " <b>bold</b> ' \" \\ ☃ %s :name"
+    tame = ugly.replace("\ud800", "?").replace("\r\n", "\n")
+    for sign in "\x00\x1b\x9b\u202e\u2066\u200f":
+        tame = tame.replace(sign, "\ufffd")
     store.log(claim.run_id, claim.token, [ugly, "x" * 1_000_000])
     store.set_progress(claim.run_id, claim.token, Progress(detail=ugly, seconds_left=float("inf")))
     store.save_measurements(claim.run_id, claim.token, [record(value=None, reason=ugly, evidence={ugly: ugly})])

@@ -22,6 +22,7 @@ from core.errors import UserError
 ALLOWED = "write a release such as 2.13.0 or 2.13.0+cpu, or existing:/path/to/python"
 LIMIT = 80  # characters of a version or a word
 PATH_LIMIT = 1024
+NAME_LIMIT = 255  # bytes of one file's or folder's name
 FLOOR = Version("1.9")
 
 _VERSION = re.compile(
@@ -127,6 +128,8 @@ def _path_spec(kind: Kind, text: str, ending: str) -> Spec:
     parts = path.split("/")
     if not path.startswith("/") or path.startswith("//") or ".." in parts or not parts[-1] or not path.endswith(ending):
         raise UserError(f"The build spec {shown(text)} needs a full path without '..'; write it as {example}.")
+    if any(len(part.encode()) > NAME_LIMIT for part in parts):
+        raise UserError(f"The path in {shown(text)} has a name longer than {NAME_LIMIT} bytes; no more are allowed.")
     clean = "/" + "/".join(part for part in parts if part not in ("", "."))
     return Spec(kind, f"{kind}:{clean}", path=clean)
 

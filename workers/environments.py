@@ -24,7 +24,7 @@ from packaging.version import Version
 
 from core.errors import BuildFailed, NotFound, UserError
 from core.identity import environment_name
-from core.versions import Kind, Spec, pythons_for, require_supported
+from core.versions import Kind, Spec, pythons_for, require_supported, shown
 from workers.backends import backend_for, has_gpu
 from workers.building import Installer, Resolved, Wanted
 from workers.locking import Lock, try_lock
@@ -114,9 +114,17 @@ class Environments:
         return self._python(require_supported(spec).version or Version("0"), None, installer, stop)
 
     def probe_python(self, path: str, *, stop: Callable[[], bool] = _never) -> Environment:
-        """The environment of somebody else's interpreter: asked, never copied or changed. BuildFailed, Stopped."""
+        """The environment of somebody else's interpreter: asked, never copied or changed. UserError, BuildFailed,
+        Stopped.
+        """
         python = Path(path)
-        if not python.is_file() or not os.access(python, os.X_OK):
+        try:
+            runs = python.is_file() and os.access(python, os.X_OK)
+        except OSError as error:
+            raise UserError(
+                f"The interpreter {shown(path)} cannot be looked at ({error.strerror}); name another path."
+            ) from error
+        if not runs:
             raise BuildFailed(
                 f"There is no interpreter at '{path}'; write existing: and a Python's full path.", step=FINDING
             )

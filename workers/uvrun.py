@@ -22,7 +22,9 @@ _LIBC = ctypes.CDLL(None)
 POLL_S = 0.05
 TERM_S = 3.0
 MAX_OUTPUT = 256 * 1024  # bytes kept of the output, from its end
-_CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
+_CREDENTIALS = re.compile(r"(?<=://)\S+@")  # to the last @: a password may hold @ and / itself
+_QUERY = re.compile(r"(://[^\s?]*\?)\S+")
+_INDEXES = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL")
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def run(
                 end_group(process)
         output.seek(max(0, output.seek(0, os.SEEK_END) - MAX_OUTPUT))
         text = output.read().decode("utf-8", "replace")
-    return Finished(code, redacted(text), time.monotonic() - begun)
+    return Finished(code, redacted(text, env), time.monotonic() - begun)
 
 
 def die_with_parent() -> None:
@@ -114,9 +116,22 @@ def group_lives(group: int) -> bool:
     return True
 
 
-def redacted(text: str) -> str:
-    """Without the user names and passwords that addresses may hold."""
-    return _CREDENTIALS.sub("***@", text)
+def redacted(text: str, env: Mapping[str, str] | None = None) -> str:
+    """Without the user names, passwords and query strings that addresses may hold, and with ``<index>`` for the
+    addresses of the package indexes that ``env`` configures.
+    """
+    words = " ".join((env or {}).get(name, "") for name in _INDEXES)
+    addresses = sorted({found.rstrip("/") for found in re.findall(r"\w+://\S+", words)}, key=len, reverse=True)
+    for address in addresses:
+        text = text.replace(address, "<index>")
+    text = _hidden(text)
+    for address in addresses:  # uv itself hides passwords, so that the address is not there letter by letter
+        text = text.replace(_hidden(address), "<index>")
+    return text
+
+
+def _hidden(text: str) -> str:
+    return _QUERY.sub(r"\1***", _CREDENTIALS.sub("***@", text))
 
 
 def uv_command(*words: str) -> list[str]:

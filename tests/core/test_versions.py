@@ -116,7 +116,7 @@ BAD = [
     "existing:/bin/$(id)", "existing:/a\nb", "existing:/a\x00b", "existing:/a\u202eb", "existing:/%2e%2e/x",
     "existing:/a|b", "existing:/" + "a" * 1100, "existing:/a'b", 'existing:/a"b', "existing:/a\\b", "wheel:/x.zip",
     "wheel:x.whl", "wheel:/x.whl#egg=y", "wheel:https://example.org/x.whl", "conda:torch", "../torch", "/etc/passwd",
-    "{}", "%2e",
+    "{}", "%2e", "existing:/" + "a" * 256 + "/python", "existing:/" + "é" * 128, "wheel:/" + "a" * 252 + ".whl",
 ]  # fmt: skip
 
 

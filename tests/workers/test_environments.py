@@ -460,3 +460,9 @@ def test_a_killed_builder_leaves_no_program_behind(tmp_path: Path) -> None:
     deadline = time.monotonic() + 10
     while state.exists() and state.read_text().rsplit(")", 1)[1].split()[0] != "Z":
         assert time.monotonic() < deadline, "the program outlived its builder"
+
+
+def test_an_interpreter_whose_path_no_disk_takes_is_one_sentence(place: Place) -> None:
+    with pytest.raises(UserError, match="File name too long") as caught:
+        place.environments().probe_python("/" + "x" * 256)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 200

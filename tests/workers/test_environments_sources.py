@@ -97,6 +97,19 @@ def test_where_was_looked_in_words() -> None:
 
 def test_passwords_are_taken_out_of_output() -> None:
     assert redacted("GET https://me:pass%40word@host/simple failed") == "GET https://***@host/simple failed"
+    assert redacted("GET https://me:p@ss/w@rd@host/simple failed") == "GET https://***@host/simple failed"
+    assert redacted("GET https://host/simple?token=secret failed?") == "GET https://host/simple?*** failed?"
+    assert redacted("who? me@home, torch==2.13.0") == "who? me@home, torch==2.13.0"
+
+
+def test_the_address_of_a_configured_index_is_taken_out_of_output() -> None:
+    env = {
+        "UV_DEFAULT_INDEX": "https://me:secret@host/simple/",
+        "UV_INDEX": "https://a.example/x own=https://b.example/y",
+    }
+    assert redacted("no https://me:secret@host/simple/torch/ there", env) == "no <index>/torch/ there"
+    assert redacted("no https://me:****@host/simple/torch/ there", env) == "no <index>/torch/ there"
+    assert redacted("https://a.example/x/torch https://b.example/y", env) == "<index>/torch <index>"
 
 
 def test_a_broken_file_is_named(home: Path, tmp_path: Path) -> None:

@@ -6,18 +6,24 @@ that ``flashpoint suites`` does not wait for Celery.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.bootstrap import Services
 from core.errors import FlashpointError, NotFound, UserError
 from core.model import RunState
 from core.settings import Settings
 from core.versions import parse_spec, require_supported
+
+if TYPE_CHECKING:
+    from workers.execute import Executor
 
 LEASE_S = 30.0
 
@@ -50,20 +56,49 @@ def perform_inline(services: Services, run_ids: Sequence[int], say: Callable[[st
     from workers.execute import Executor
 
     executor = Executor(services.settings, services.store, say)
+    with inline_log(services.settings):
+        for run_id in run_ids:
+            _perform(services, executor, run_id, say)
+
+
+def _perform(services: Services, executor: Executor, run_id: int, say: Callable[[str], None]) -> None:
     node = services.settings.node_name
     owner = f"{socket.gethostname()}:{os.getpid()} (in line)"
-    for run_id in run_ids:
-        told = False
-        while not services.queries.run(run_id).state.final:
-            device = services.queries.run(run_id).plan.device
-            claim = services.store.claim(node, device, owner, LEASE_S, run_id=run_id)
-            if claim is not None:
-                executor.perform(claim)
-                continue
-            if not told:
-                say(f"Run {run_id} waits: the device {device} of {node} is busy.")
-                told = True
-            time.sleep(1.0)
+    told = False
+    while not services.queries.run(run_id).state.final:
+        device = services.queries.run(run_id).plan.device
+        claim = services.store.claim(node, device, owner, LEASE_S, run_id=run_id)
+        if claim is not None:
+            executor.perform(claim)
+            continue
+        if not told:
+            say(f"Run {run_id} waits: the device {device} of {node} is busy.")
+            told = True
+        time.sleep(1.0)
+
+
+@contextmanager
+def inline_log(settings: Settings) -> Iterator[None]:
+    """While open, what ``flashpoint.*`` logs goes to logs/inline.log of the data folder and not to the terminal, where
+    the run's own sentence is enough. Raises UserError when the file cannot be written.
+    """
+    file = settings.data / "logs" / "inline.log"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handler = logging.FileHandler(file, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"The log '{file}' cannot be written ({error.strerror}); mend its folder.") from error
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s"))
+    log = logging.getLogger("flashpoint")
+    before = log.propagate
+    log.propagate = False
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = before
+        handler.close()
 
 
 def add_build(services: Services, text: str, python: str | None, say: Callable[[str], None]) -> Made:

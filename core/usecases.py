@@ -130,13 +130,14 @@ def _run(suite: SuiteInfo, cases: tuple[CaseInfo, ...], builds: tuple[str, ...],
 
 def _builds(given: SubmitInput) -> tuple[str, ...]:
     """Canonical specs, the baseline first."""
-    texts = [given.baseline, *given.builds] if given.baseline else list(given.builds)
-    specs = list(dict.fromkeys(str(require_supported(parse_spec(text))) for text in texts))
     if not given.builds:
         raise UserError("No build is chosen; name at least one, such as --build 2.13.0.")
-    if len(set(given.builds)) != len(given.builds):
-        twice = next(b for b in given.builds if given.builds.count(b) > 1)
+    chosen = [str(require_supported(parse_spec(text))) for text in given.builds]
+    if len(set(chosen)) != len(chosen):
+        twice = next(build for build in chosen if chosen.count(build) > 1)
         raise UserError(f"The build {twice[:80]!r} is named twice; name two different builds.")
+    first = [str(require_supported(parse_spec(given.baseline)))] if given.baseline else []
+    specs = list(dict.fromkeys(first + chosen))
     if len(specs) > MAX_BUILDS:
         raise UserError(f"{len(specs)} builds are too many for one run; choose at most {MAX_BUILDS}.")
     return tuple(specs)

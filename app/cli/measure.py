@@ -204,12 +204,14 @@ def compare(
     node: Annotated[str | None, typer.Option("--node", help="The node; the one measured last when left out.")] = None,
     form: Annotated[str, typer.Option("--format", help="table, json, csv, md, html, png, svg or pdf.")] = "table",
     out: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write to this file instead of standard output.")
+        Path | None,
+        typer.Option("-o", "--output", help="Write to this file instead of standard output; - is standard output."),
     ] = None,
 ) -> None:
     """Compare two measured builds."""
     from app import exporting
 
+    out = None if out == Path("-") else out
     s = services()
     report = _report(s, base, contender, suite, node)
     if form == "table":

@@ -7,12 +7,14 @@ import os
 import socket
 import subprocess
 import sys
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from streamlit import config
 
 from app.server import BLOCKED, FONTS, content_policy, serve
 from core.errors import UserError
@@ -143,3 +145,9 @@ def test_the_configuration_is_found_from_any_folder(tmp_path: Path) -> None:
         "theme.light.primaryColor": "#0B6259",
         "client.showErrorDetails": "type",
     }
+
+
+def test_an_error_on_a_page_links_to_nobody_else() -> None:
+    given = tomllib.loads((ROOT / "app" / ".streamlit" / "config.toml").read_text())["client"]
+    assert given["showErrorLinks"] is False
+    assert all(f"client.{name}" in config.get_config_options() for name in given)

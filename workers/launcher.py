@@ -4,6 +4,7 @@ suites.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -73,6 +75,27 @@ def scrubbed(python: Path, private: Path, environ: Mapping[str, str]) -> dict[st
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
+
+
+def sweep(private: Path, seconds: float = 5.0) -> list[int]:
+    """Kills every process whose environment names this private folder; returns those that are left. Linux only."""
+    mark = f"={private}/".encode()
+    deadline = time.monotonic() + seconds
+    while True:
+        found = [int(entry.parent.name) for entry in Path("/proc").glob("[0-9]*/environ") if _holds(entry, mark)]
+        if not found or time.monotonic() > deadline:
+            return found
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+
+
+def _holds(environ: Path, mark: bytes) -> bool:
+    try:
+        return mark in environ.read_bytes()
+    except OSError:
+        return False  # it ended, or is somebody else's
 
 
 class Launcher:
@@ -144,7 +167,8 @@ class Launcher:
                 self.process.kill()
         self.process.wait(timeout=30)
         self.ended.wait(timeout=5)
-        return self.survivors or []
+        # A supervisor that was itself killed could end nobody; its descendants are known by the run's private folder.
+        return sweep(self.private) if self.survivors is None else self.survivors
 
     def __enter__(self) -> Launcher:
         return self

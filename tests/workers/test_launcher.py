@@ -46,3 +46,26 @@ def test_a_process_runs_from_there_and_its_end_is_known(tmp_path: Path) -> None:
         assert gone() == "it ended with exit code 0"
     assert launcher.survivors == []
     assert '"cpu-fusion"' in (tmp_path / "output.log").read_text()
+
+
+def test_a_killed_supervisor_leaves_nobody_behind(tmp_path: Path) -> None:
+    folder = stage_suites(tmp_path / "suites")
+    kit = folder / "bench_suites" / "kit" / "__main__.py"
+    pids = tmp_path / "pids"
+    kit.write_text(
+        "import os, signal, subprocess, sys, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"child = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}\\n')\n"
+        "time.sleep(600)\n"
+    )
+    launcher = Launcher(folder, tmp_path / "run", {"PATH": "/usr/bin:/bin"})
+    (tmp_path / "run").mkdir()
+    launcher.start(Path(sys.executable), "one", ["describe"])
+    while not (pids.exists() and pids.read_text().endswith("\n")):
+        assert launcher.process.poll() is None
+    launcher.process.kill()
+    assert launcher.stop() == []
+    for pid in pids.read_text().split():
+        state = Path(f"/proc/{pid}/stat")
+        assert not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z"
